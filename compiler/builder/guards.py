@@ -250,7 +250,7 @@ class Version:
                 places = self._places.printed(comment, record.guard_stacks.get(source, ()))
                 self._guard(kind, code, about, places[0] if places else Place(origin="compiler"))
         for symbol in self._symbols.values():
-            symbol.dynamic = self._cause(symbol, str(record.metrics.get("dynamo_config")))
+            symbol.dynamic = self._cause(symbol, record)
 
     @property
     def symbols(self) -> list[Symbol]:
@@ -298,14 +298,16 @@ class Version:
                 return
         self._constrain(f"Eq({name}, {value})", place, value)
 
-    def _cause(self, symbol: Symbol, config: str) -> DynamicCause:
-        if symbol.name.startswith(("u", "zuf")):
+    def _cause(self, symbol: Symbol, record: CompileRecord) -> DynamicCause:
+        config = str(record.metrics.get("dynamo_config"))
+        if symbol.name.startswith(("u", "zuf")) or str(symbol.source).endswith(".item()"):  # the number that a tensor holds
             return "data"
         if (symbol.source, symbol.dimension) in self._marked:
             return "marked"
         if '"assume_static_by_default": false' in config:
             return "setting"
-        return "automatic" if '"automatic_dynamic_shapes": true' in config else "unknown"
+        is_first = str(record.compile_id).endswith("/0")  # no call before it: a size of a nested tensor, for example
+        return "automatic" if '"automatic_dynamic_shapes": true' in config and not is_first else "unknown"
 
     # -- the guard tree ---------------------------------------------------------------------------------
 

@@ -89,6 +89,15 @@ def test_the_source_of_a_condition_on_symbols_is_its_expression(condition: str, 
     assert [g.source for site in read.sites for g in site.guards] == [source]
 
 
+@pytest.mark.parametrize(
+    ("id", "source", "cause"), [("0/0", "L['x'].item()", "data"), ("0/0", "L['n']", "unknown"), ("0/1", "L['n']", "automatic")]
+)
+def test_a_value_has_changed_only_after_an_earlier_compile(id: str, source: str, cause: str) -> None:
+    made = [("create_symbol", {"symbol": "s0", "source": source})]
+    record = CompileRecord(id, shapes=made, metrics={"dynamo_config": '{"automatic_dynamic_shapes": true}'})
+    assert [symbol.dynamic for symbol in Version(record, lambda file: None).symbols] == [cause]
+
+
 def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> None:
     columns = COLUMNS and not torch.__version__.startswith(("2.9", "2.11"))  # their stacks have lines only
     guard = reports["a number in a helper"].recompiles[0].failed_guards[0]
