@@ -23,6 +23,7 @@ import copy
 import functools
 import inspect
 import io
+import itertools
 import logging
 import operator
 import os
@@ -31,7 +32,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
@@ -203,6 +204,10 @@ class StateSnapshot:
 # -- a call --------------------------------------------------------------------------------------------------------------
 
 
+#: at most this many bytes of tensors are copied before each call in case it changes them
+_MOST_SMALL = 1 << 16
+
+
 class NotRepeatable(Exception):
     """The call cannot be run twice; the message says why, as the end of a sentence."""
 
@@ -327,7 +332,7 @@ class RecordedCall:
             self._arguments = _ArgumentState(args, kwargs, before)
             self._hooks = [hook for value in reached.objects if isinstance(value, torch.nn.Module) for hook in _hooks(value)]
             # the names of a cell's statements are restored in any case
-            self._numbers = list(_numbers(reached)) if namespace is None else []
+            self._small = list(_small(reached, self._arguments.cloned)) if namespace is None else []
         except NotRepeatable as reason:
             self._refusal = str(reason)
         except Exception as error:  # inspecting the user's objects can run their code
@@ -374,8 +379,8 @@ class RecordedCall:
     def replaying(self, *, numbers: bool = False) -> Iterator[Prepare]:
         """Prepare replays; on exit, everything is restored to its state on entry.
 
-        `numbers`: whether numbers and strings in modules and globals, too, are for each replay what they were before the
-        recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
+        `numbers`: whether numbers, strings and small tensors in modules, globals and closures, too, are for each replay what
+        they were before the recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
         """
         arguments = self._arguments
         if arguments is None:
@@ -395,9 +400,10 @@ class RecordedCall:
 
         with self._modes(), contextlib.ExitStack() as stack:
             with interrupts_deferred():
-                for owner, values in self._numbers if numbers else ():
-                    stack.enter_context(patched(owner, {name: value for name, value in values.items() if name in owner}))
-            snapshot = StateSnapshot(reached.objects)  # it has the gradient mode, and these numbers, too
+                for state in self._small if numbers else ():
+                    stack.callback(state.write, state.keep(state.read()))
+                    state.restore()
+            snapshot = StateSnapshot(reached.objects)  # it has the gradient mode, and what was restored here, too
             stack.enter_context(held_back_output())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
@@ -411,13 +417,26 @@ class RecordedCall:
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
 
-def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """(namespace, its numbers and strings by name) of the modules and globals that can be reached."""
+def _small(reached: Reachable, without: Collection[int]) -> Iterator[State]:
+    """The numbers, strings and small tensors that modules, globals and closures have, and the values of these tensors.
+
+    `without`: ids of tensors that are restored in another way.
+    """
+    left, kept = _MOST_SMALL, set[int]()
     for value in reached.objects:
-        if isinstance(value, torch.nn.Module):
-            yield vars(value), {name: inner for name, inner in vars(value).items() if type(inner) in PLAIN}
-        elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in PLAIN:
-            yield value.namespace, {value.name: found}
+        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter) and id(value) not in without:
+            storage = objects.storage_of(value)
+            if storage is not None and storage.nbytes() <= left:
+                left -= storage.nbytes()
+                kept.add(id(value))
+                yield objects.storage_state(storage)
+    for value in reached.objects:
+        places: list[Any] = [value] if isinstance(value, (GlobalName, types.CellType)) else []
+        for names in (vars(value), value._buffers) if isinstance(value, torch.nn.Module) else ():
+            places += [GlobalName(names, name) for name, v in names.items() if type(v) in PLAIN or id(v) in kept]
+        for state in itertools.chain.from_iterable(map(states_of, places)):
+            if type(state.before) in PLAIN or id(state.before) in kept:
+                yield state
 
 
 def _hooks(module: torch.nn.Module) -> Iterator[tuple[dict[int, Any], int]]:
@@ -524,7 +543,10 @@ class CallRecorder:
             call = None
             if may_keep or self._warn is not None:
                 self.last = call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
-                self._warn_of(call)
+                for sentence in call.side_effects:
+                    if self._warn is not None and sentence not in self._warned:
+                        self._warned.add(sentence)
+                        self._warn(sentence)
             latest = call if may_keep else None, id(target), caches.compiles()
             try:
                 result = entry(*args, **kwargs)
@@ -537,12 +559,6 @@ class CallRecorder:
 
         vars(watched)[_ENTRY] = entry
         return watched
-
-    def _warn_of(self, call: RecordedCall) -> None:
-        for sentence in call.side_effects:
-            if self._warn is not None and sentence not in self._warned:
-                self._warned.add(sentence)
-                self._warn(sentence)
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:

@@ -47,16 +47,13 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
         return failed
     places = {_place(other.file, other.line, other.column, plan, earlier): other for other in after.breaks}
     known = {(other.file, other.line, other.column) for other in before.breaks}
-    if (b.file, b.line, b.column) in places:
-        other = places[b.file, b.line, b.column]
+    if (other := places.get((b.file, b.line, b.column))) is not None:
         return STAYS if other.type == b.type else f"another graph break at its place: {_words(other)}"
     new = [(place, other) for place, other in places.items() if place not in known]
-    changed = [other for (_, line, _), other in new if line < 0]
-    if changed:
+    if changed := [other for (_, line, _), other in new if line < 0]:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}
-    moved = [other for place, other in new if place[:2] in calls]
-    if moved:
+    if moved := [other for place, other in new if place[:2] in calls]:
         return f"a graph break at the call instead: {_words(moved[0])}"
     skipped = eager_frames(after) - eager_frames(before)
     if skipped > 0 and skipped >= len(before.breaks) - len(after.breaks):
@@ -71,10 +68,14 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
 def failure(after: Report, before: Report) -> str:
     """What the run, or the compiler in more frames than before, fails with in `after`; "" if neither does.
 
+    That nothing is captured any more is a failure, too: there are no breaks where there are no graphs.
+
     Such a frame may run eagerly in a trial; the user's torch.compile would raise the exception.
     """
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
+    if before.summary.ops and not after.summary.ops:
+        return "no operation is captured any more"
     failed, known = failures(after), failures(before)
     return f"the compiler fails: {_first_line(failed[-1])}" if len(failed) > len(known) else ""
 
@@ -135,7 +136,7 @@ def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in zip(places, sources, strict=True)))
 
 
-def why_recompiles_stay(after: Report, before: Report) -> str | None:
+def why_recompiles_stay(after: Report, before: Report, recompile: Recompile) -> str | None:
     """Why a change for a recompile does no better; None if it does."""
     if failed := failure(after, before):
         return failed
@@ -143,6 +144,8 @@ def why_recompiles_stay(after: Report, before: Report) -> str | None:
         return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
+    if before.frame(recompile.frame).status != "compiled" and eager_frames(after) == eager_frames(before):
+        return "the function runs eagerly then, too"
     return None
 
 

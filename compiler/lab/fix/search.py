@@ -184,7 +184,7 @@ def _why_worse(problem: Break | Recompile | None, after: Report, plan: Plan, ste
     if isinstance(problem, Break):
         return why_no_better(after, step.report, plan, step.plan, problem)
     if isinstance(problem, Recompile):
-        return why_recompiles_stay(after, step.report)
+        return why_recompiles_stay(after, step.report, problem)
     return failure(after, step.report) or (None if _badness(after) < _badness(step.report) else STAYS)
 
 
