@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
-from dataclasses import replace
-
-from dynascope.compiler.lab.fix.candidate import Problem, problems_of
-from dynascope.compiler.lab.fix.rewrites import branches, guards
-from dynascope.compiler.lab.fix.rewrites.reading import is_pure
-from dynascope.compiler.lab.fix.rewrites.source import Rewrite, parse
-from dynascope.compiler.report import Break, first_line, listed
-
 _VALUES = "what the operator returns depends on values, which the compiler does not have"
 _MEMORY = "the memory of a tensor changes: make a new tensor instead"
 _PYTHON = "a Python value is made from a tensor's values, which the compiler does not have"
@@ -82,28 +72,6 @@ REASONS = {
 UNKNOWN = "dynascope has none for this type of graph break"
 
 
-def reason(b: Break, text: Callable[[str], str]) -> str:
-    """Why there is no change for a graph break, as the end of a sentence; `text` returns the text of a file."""
-    ways = [_in_the_way(problem) for problem in problems_of(b, text) if problem.file == b.file]
-    return next(filter(None, ways), REASONS.get(b.type, UNKNOWN))
-
-
-def _in_the_way(problem: Problem) -> str:
-    """What keeps a branch or loop on values from being rewritten, or from being left out; "" if that is not known."""
-    source = parse(problem.source)
-    branch = source.branch_at(problem, ast.If) or source.innermost(problem, ast.While, lambda n: n.test)
-    if branch is None:
-        return ""
-    rewrite, changes = Rewrite(problem, branch), []
-    simple = source.inside(branch, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
-    effects = [one for one in simple if isinstance(one, ast.Expr) or not is_pure(rewrite, one, unknown=True)]
-    for one in effects:
-        is_needed = not source.stands_alone(one) or {*source.block_of(one)} <= {*effects}
-        changes.append((source.start(one), source.end(one), "pass") if is_needed else (*source.whole_lines(one), ""))
-    without = replace(problem, source=source.changed(0, len(source.text), changes))
-    made = [*guards.raising(without), *branches.candidates(without)]
-    is_empty = {*source.inside(branch, ast.stmt)} == {*source.inside(branch, ast.If, ast.Pass), *effects}
-    if not effects or not (made or is_empty):
-        return ""
-    words = listed([f"`{first_line(source.text_of(one))[:60]}` (line {one.lineno})" for one in effects], 3)
-    return f"move, remove or replace {words}, then {f'“{made[0].title}” can be tried' if made else 'the branch is empty'}"
+def reason(kind: str) -> str:
+    """Why there is no change for this type of graph break, as the end of a sentence."""
+    return REASONS.get(kind, UNKNOWN)
