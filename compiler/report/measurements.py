@@ -524,13 +524,3 @@ class FixSet(Part, kw_only=True):
     is_complete: bool = True
     #: sentences for the user
     notes: list[str] = []
-
-    def may_be_slower(self, spread: list[float]) -> bool:
-        """Whether a warm call runs more graphs with the fixes than pays for what they take in, as far as that is known.
-
-        Not if no break is left, or if it was measured to be faster by more than the `spread` of the unchanged calls.
-        """
-        before, after = self.before, self.after
-        is_faster = after.seconds is not None and after.seconds < min([before.seconds or 0.0, *spread])
-        has_more = (after.graph_runs or 0) > (before.graph_runs or 0) and 0 < before.cost < after.cost
-        return has_more and after.breaks > 0 and not is_faster

@@ -6,7 +6,6 @@
 2. Promises: the break that is ranked first is removed in a copy of the code; what the call gains must be what the
    ranking promised, within 25 %.  Three programs with made-up breaks.  The program and its copy are called in turns, because
    the machine's load changes.
-3. Afterwards: what a call takes before it was profiled, and after.
 """
 
 from __future__ import annotations
@@ -301,36 +300,6 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     return Row(f"{name}: `{source[:40]}`", middle, kept * middle, 0.25)
 
 
-# -- 3. afterwards ----------------------------------------------------------------------------------------------
-
-
-def afterwards(backend: str) -> Row:
-    """A call that the user compiled, before and after it has been profiled; the median of some programs made new."""
-    before, after = [], []
-    x = torch.rand(64, 64)
-    for _ in range(TURNS):
-        torch._dynamo.reset()
-        compiled = torch.compile(many_layers, backend=backend)
-
-        def median(call: Callable[..., Any] = compiled) -> float:
-            times = []
-            for _ in range(300):
-                start = time.perf_counter()
-                call(x, True)
-                times.append(time.perf_counter() - start)
-            return statistics.median(times[20:])
-
-        before.append(median())
-        recorded = RecordedCall(many_layers, (x, True), {}, entry=compiled)
-        recorded.returned = True
-        measured = profile.measure(recorded, CALLS)
-        assert measured.failed is None, measured.failed
-        after.append(median())
-    ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))
-    middle = statistics.median(before)
-    return Row(f"a call with 17 breaks, {backend}", middle, ratio * middle, 0.03)
-
-
 def table(rows: list[Row], expected: str, found: str) -> list[str]:
     return [f"| what | {expected} | {found} | error | within |", "|---|---|---|---|---|", *[r.cells() for r in rows]]
 
@@ -361,9 +330,6 @@ def main() -> None:
         ]
         failed += sum(not r.passes for r in rows)
         out += [f"## Removing the break ranked first, {backend}", "", *table(rows, "promised", "gained"), ""]
-    rows = [afterwards("inductor"), afterwards("eager")]
-    failed += sum(not r.passes for r in rows)
-    out += ["## A call afterwards", "", *table(rows, "before profiling", "after it"), ""]
     text = "\n".join(out)
     print(text)
     RESULTS.write_text(text, encoding="utf-8")

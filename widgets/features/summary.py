@@ -172,22 +172,18 @@ def recommendation(places: Places) -> Recommendation | None:
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
-    fixes, fix_set = _fixes(report), report.fixes_to_apply(conditional=True)
-    is_later = fix_set is not None and fix_set.may_be_slower(profile.spread if profile is not None else [])
-    tried = (None if is_later else fixes) or _trial(report)
-    gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
-    action, id = tried or _cause([one for one in words if not {*one.cause.breaks} <= gone] or words, untried, report)
+    fixes = _fixes(report)
+    tried = fixes or _trial(report)
+    action, id = tried or _cause(words, untried, report)
     said = [action]
-    if fixes and fixes is not tried:
-        said.append(f"only if that is measured to be faster, as a warm call then runs more graphs: {fixes[0]}")
     dearer = _dearer(words, report) if tried and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
-            said.append(_gain(report, profile, gone, "removing all graph breaks"))
+            said.append(_gain(report, profile, "removing all graph breaks"))
         elif report.breaks and profile.shares:
-            said = [_gain(report, profile, gone, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
+            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
@@ -337,12 +333,13 @@ def _busy(profile: Profile) -> float:
     return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
-def _gain(report: Report, profile: Profile, gone: set[str], words: str) -> str:
+def _gain(report: Report, profile: Profile, words: str) -> str:
     """The most that removing all breaks gains, eager operations included, but for torch's own, which are to stay.
 
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
-    go.  `gone`: the breaks that fixes remove: torch's own do not stay then.
+    go.
     """
+    gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}  # torch's own do not stay then, either
     own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b) and b.id not in gone}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds

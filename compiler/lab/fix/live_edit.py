@@ -187,15 +187,12 @@ def without_known_import(candidate: Candidate) -> Candidate:
     """The candidate without its `import torch`, where the functions of the file have torch already (from another cell)."""
     edits = [
         e
-        if e.before.startswith(_IMPORT) or not _knows_torch(e.file)
+        if e.before.startswith(_IMPORT)
+        or not any(isinstance(f.__globals__.get("torch"), ModuleType) for f in _live_functions(e.file))
         else structs.replace(e, after=e.after.removeprefix(_IMPORT))
         for e in candidate.edits
     ]
     return replace(candidate, edits=tuple(edit for edit in edits if edit.before != edit.after))
-
-
-def _knows_torch(file: str) -> bool:
-    return any(isinstance(f.__globals__.get("torch"), ModuleType) for f in _live_functions(file))
 
 
 def _live_functions(file: str) -> list[FunctionType]:

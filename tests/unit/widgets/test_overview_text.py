@@ -191,9 +191,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     before.recompiles = None  # unknown
     assert advice(report)["first"].endswith(" Remaining: 9 graph breaks.")
     before.graph_runs, before.eager_ops, after.graphs, after.graph_runs, after.eager_ops = 20, 13, 21, 23, 4
-    assert advice(report)["more"][0].startswith("Only if that is measured to be faster, as a warm call then runs more graphs: ")
     before.seconds, after.seconds = 2.0, 1.0
-    assert report.fix_set.may_be_slower([0.9, 2.1]), "the unchanged calls differ by more"
     now = "21 in the repeated calls, as code that ran eagerly is compiled, 2.00 s → 1.00 s a call."
     assert advice(report)["first"].startswith(f"apply the fixes that were found: {gone} can be fixed: 20 graphs → {now}")
 
