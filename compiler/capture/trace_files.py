@@ -62,7 +62,8 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
     """
     path = Path(path)
     if path.is_dir():
-        files = [f for f in path.rglob("*") if f.is_file() and f.suffix in _SUFFIXES and _is_log(f)]
+        found = (f for f in path.rglob("*") if f.is_file() and f.suffix in _SUFFIXES)
+        files = [f for f in found if any(HEAD.match(line) for line in islice(log_lines(f, Counter()), 100))]
         if not files:
             raise FileNotFoundError(f"no trace logs in {path}: run the program with TORCH_TRACE={path}")
         newest = max(files, key=lambda file: (file.stat().st_mtime, file.name))
@@ -78,10 +79,6 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
         problems = "; ".join(f"{count} × {kind}" for kind, count in report.unread.items())
         raise ValueError(f"{path}: {problems}")
     return report
-
-
-def _is_log(file: Path) -> bool:
-    return any(HEAD.match(line) for line in islice(log_lines(file, Counter()), 100))
 
 
 def _saved(path: Path) -> Report:

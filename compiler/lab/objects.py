@@ -216,11 +216,6 @@ def is_array(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def size_of(value: Any) -> int:
-    """The bytes that a copy of an array takes; 0 for a read-only array, which is not copied, and for other objects."""
-    return int(value.nbytes) if is_array(value) and value.flags.writeable else 0
-
-
 def library_states(value: Any) -> Iterator[State]:
     """State that is neither in attributes nor in items: of arrays, byte arrays and generators of random numbers."""
     numpy = sys.modules.get("numpy")
@@ -240,11 +235,6 @@ def library_states(value: Any) -> Iterator[State]:
     elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
         bits = getattr(value, "bit_generator", value)
         yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), same_numbers)
-
-
-def random_state_of(value: Any) -> State | None:
-    """The state of a generator of random numbers, of Python, NumPy or torch; None for any other object."""
-    return next((state for state in library_states(value) if state.same is same_numbers), None)
 
 
 def digest(value: Any) -> str:

@@ -172,7 +172,7 @@ class StateSnapshot:
         watched = objects.watched(value)
         if watched is not None:
             yield watched
-        elif self._fits(objects.size_of(value)):
+        elif self._fits(value.nbytes if objects.is_array(value) and value.flags.writeable else 0):
             yield from states_of(value)
 
     def _fits(self, size: int) -> bool:

@@ -114,7 +114,8 @@ class _Steps:
             yield self.at(Difference(kind=_OUTCOMES[status], reason=reason, **statuses), step, step.broken)
         broken = mine.broken or theirs.broken
         if broken is not None and structure.break_facts(mine.broken) != structure.break_facts(theirs.broken):
-            found = Difference(kind="break", reason=broken.type or broken.reason, **_both(_break, mine.broken, theirs.broken))
+            words = _both(lambda b: f"{structure.basename(b.file)}:{b.line} {b.source.strip()}", mine.broken, theirs.broken)
+            found = Difference(kind="break", reason=broken.type or broken.reason, **words)
             yield self.at(found, mine if mine.broken else theirs, broken)
         yield from self._collectives()
         yield from self._graphs(mine, theirs)
@@ -189,10 +190,6 @@ def _failed(step: Step) -> str | None:
     dimension = f" dimension {guard.dimension}" if guard.dimension is not None else ""
     values = f": {guard.before} before, {guard.now} now" if guard.before is not None or guard.now is not None else ""
     return f"{guard.kind} of {guard.source}{dimension}{values}" if guard.source else guard.text or guard.kind
-
-
-def _break(broken: Break) -> str:
-    return f"{structure.basename(broken.file)}:{broken.line} {broken.source.strip()}"
 
 
 def _argument(node: Node) -> str:

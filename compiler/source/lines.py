@@ -71,11 +71,6 @@ def old_function_at(file: str, line: int) -> OldFunction | None:
     return next((f for f in _old_functions.get() if f.file == file and f.first <= line <= f.last), None)
 
 
-def known_lines(file: str) -> dict[int, str]:
-    """The lines of a file by number, without those of which it is not known how they ran."""
-    return {number: text for number, text in enumerate(file_lines(file), 1) if old_function_at(file, number) is None}
-
-
 def source_line(file: str, line: int | None) -> str:
     """The text of one line without its line end; "" if it cannot be read, or if it is not known how it ran."""
     lines = file_lines(file) if line and old_function_at(file, line) is None else []

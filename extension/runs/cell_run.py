@@ -14,8 +14,7 @@ import contextlib
 import dataclasses
 import keyword
 import sys
-import weakref
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
@@ -243,15 +242,12 @@ class CompiledCell:
 
     def _note_users_own(self) -> None:
         """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
-        recording, notes = self.run.recording, defaultdict[str, list[str]](list)
-        by_keep = set(map(recording.name_of, _kept))
-        for name in recording.users_own:
-            notes["what --keep compiled" if name in by_keep else "your own torch.compile"].append(name)
-            self.run.compiled.extend([name] if self.run.compiled and name not in self.run.compiled else [])
-        for whose, own in notes.items():
-            bound = next((n for n in own if marks.is_compiled(self.namespace.get(n))), None)  # -f reaches it by this name
+        own = self.run.recording.users_own
+        self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
+        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
+        if own:
             self.run.notes.append(
-                f"{', '.join(own)}: {whose} was left unchanged; the options of %%compile "
+                f"{', '.join(own)}: compiled code of its own was left unchanged; the options of %%compile "
                 f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
             )
 
@@ -263,15 +259,9 @@ class CompiledCell:
             if name.startswith("_") or id(value) not in kept:
                 continue
             if is_module(value):
-                entry = compiling.entry_point(marks.plain_call(value), self.settings)
-                marks.compiled_call(value)(entry)
+                marks.compiled_call(value)(compiling.entry_point(marks.plain_call(value), self.settings))
             else:
-                entry = self.namespace[name] = unwatched(kept[id(value)])
-            _kept.add(entry)
-
-
-#: the compiled entry points that `--keep` has bound
-_kept = weakref.WeakSet[Any]()
+                self.namespace[name] = unwatched(kept[id(value)])
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

@@ -63,7 +63,8 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     tensors = _tensors(args, kwargs, held)
     found = [Variation(name, functools.partial(_vary_values, held, change)) for name, change in _VALUES if tensors]
     if any(_is_positive(t) for t in tensors):  # 0 is an index, too, and as a number it is like False
-        found.append(Variation("integers of zero", functools.partial(_vary_values, held, _zero_integers), may_fail=True))
+        zero = functools.partial(_vary_values, held, lambda t, _: t * 0 if _is_positive(t) else t)
+        found.append(Variation("integers of zero", zero, may_fail=True))
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     if any(t.is_floating_point() and not t.requires_grad for t in own):
         # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
@@ -167,10 +168,6 @@ def _signed_zeros(t: Any) -> Any:
 def _is_positive(t: Any) -> bool:
     """Whether a tensor holds integers, all of them above 0."""
     return bool(t.numel()) and t.dtype is not torch.bool and not _has_fractions(t) and int(t.min()) > 0
-
-
-def _zero_integers(t: Any, generator: Any) -> Any:
-    return t * 0 if _is_positive(t) else t
 
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:

@@ -46,13 +46,7 @@ def test_a_break_in_a_hook_that_is_removed_is_not_one_of_the_first_call() -> Non
     model = torch.nn.Linear(3, 3)
     hook = model.register_forward_hook(lambda *_: torch._dynamo.graph_break())
     remove = torch.compiler.disable(hook.remove)
-
-    def program(x: torch.Tensor) -> torch.Tensor:
-        y = model(x)
-        remove()
-        return y
-
-    report = dynascope.explain(program, backend="eager", second_call=True)(torch.ones(3))
+    report = dynascope.explain(lambda x: (model(x), remove())[0], backend="eager", second_call=True)(torch.ones(3))
     assert set(first_only(report)) == {None}
     assert "second call: not traced: hooks of its modules have been removed since" in report.notes
 
