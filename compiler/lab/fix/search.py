@@ -577,8 +577,6 @@ class Search:
             fix.after = after.counts
             if (refusal := why_refused(after.report)) is not None:
                 raise Refused(refusal)
-            if before.report.summary.ops and not (after.report.summary.ops or any(seen.error for seen in after.observed)):
-                raise Refused("no operation is captured any more")
             if fix.recompile is None and fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
             if len(after.compiled_again) > len(before.compiled_again):
