@@ -375,6 +375,7 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
     """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():
+        # without the lines of functions that were edited since: how they ran is not known
         known = {n: text for n, text in enumerate(lines.file_lines(file), 1) if lines.old_function_at(file, n) is None}
         if not known:
             continue

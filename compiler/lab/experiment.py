@@ -392,6 +392,7 @@ class SideState:
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, CONTAINERS):
         yield ".length", len(objects.contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
+    # of a generator of random numbers
     generators = (state for state in objects.library_states(owner) if state.same is objects.same_numbers)
     state, is_module = next(generators, None), isinstance(owner, torch.nn.Module)
     if state is not None:

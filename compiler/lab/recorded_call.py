@@ -172,6 +172,7 @@ class StateSnapshot:
         watched = objects.watched(value)
         if watched is not None:
             yield watched
+        # a read-only array is not copied
         elif self._fits(value.nbytes if objects.is_array(value) and value.flags.writeable else 0):
             yield from states_of(value)
 

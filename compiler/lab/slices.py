@@ -260,7 +260,8 @@ class _Cutter:
         self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
         #: frame of a resume function -> the break after which it continues
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
-        self.lines = {b.id: " ".join(b.source.split())[:60] or f"line {b.line}" for b in report.breaks}
+        #: break -> its line of code
+        self.codes = {b.id: " ".join(b.source.split())[:60] or f"line {b.line}" for b in report.breaks}
         # the frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions
         roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
         self.skipped = roots[0] if roots and all(f.status == "skipped" for f in roots) else None
@@ -362,7 +363,7 @@ class _Cutter:
             self._backend(first, graph, before)
             start = first.end
         broken = ended or cause
-        label = f"after the break at {self.lines[broken]}" if broken in self.lines else "eager code"
+        label = f"after the break at {self.codes[broken]}" if broken in self.codes else "eager code"
         after = own = replace(before, kind="gap", label=label, break_=broken)
         # if the region calls compiled code, a break ended its graph, even if the report does not know which one
         if ended is None and not any(event.name == GUARD_CHECK or event.region is not None for event in span.inside):

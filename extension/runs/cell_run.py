@@ -247,7 +247,7 @@ class CompiledCell:
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
             self.run.notes.append(
-                f"{', '.join(own)}: compiled code of its own was left unchanged; the options of %%compile "
+                f"{', '.join(own)}: what torch.compile made was left unchanged; the options of %%compile "
                 f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
             )
 

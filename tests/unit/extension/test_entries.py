@@ -121,7 +121,7 @@ def test_a_kept_module_is_compiled_in_place(shell, options):
     with dynascope.observe() as run:
         assert torch.equal(shell.ns["m"](shell.ns["x"]), torch.full((3,), 2.0))
     assert run.report.summary.cached == 1
-    assert "M: compiled code of its own was left unchanged;" in shell.report("%%compile -f M", "m(x)").notes[-1]
+    assert "M: what torch.compile made was left unchanged;" in shell.report("%%compile -f M", "m(x)").notes[-1]
     again = shell.report("%%compile -f m", "m(x)")  # traced with the settings of this cell
     assert (again.summary.graphs, again.summary.cached, again.notes) == (1, 0, [])
 
@@ -149,7 +149,7 @@ HELPER = ["def helper(x):", "    return x.cos()"]
 OWN = ["@torch.compile(backend='eager')", "def fn(x):", "    torch._dynamo.graph_break()", "    return helper(x)"]
 NET = ["class Net(torch.nn.Module):", "    def forward(self, x): return x + 1", "    def go(self, x): return x + 2"]
 ALLOW = "@torch._dynamo.error_on_graph_break(False)"
-KEPT = "{}: compiled code of its own was left unchanged; the options of %%compile do not apply to {}."
+KEPT = "{}: what torch.compile made was left unchanged; the options of %%compile do not apply to {}."
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_the_cell_compiles_itself_is_named_and_left_as_it_is(shell, lines, 
     assert report.headline().startswith(f"{names}: ")
     assert report.graphs
     assert not any("nothing was compiled" in note for note in report.notes)
-    kept = [note for note in report.notes if "compiled code of its own" in note]
+    kept = [note for note in report.notes if "what torch.compile made" in note]
     assert len(kept) == 1
     assert re.sub(r" \(-f \w+ compiles it with them\)", "", kept[0]) == KEPT.format(names, "them" if "," in names else "it")
 
