@@ -250,7 +250,7 @@ class CauseWords:
 
 
 def lower_first(words: str) -> str:
-    return words[:1].lower() + words[1:]
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
 
 
 # -- calls ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dynascope.compiler.report import BreakCost, EagerOp, Fix, FixEdit, FixSet, 
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.features.overview import SCREEN, CauseWords, Overview, is_large, overview
+from dynascope.widgets.features.overview import SCREEN, CauseWords, Overview, is_large, lower_first, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model
@@ -250,6 +250,10 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     for b in report.breaks:
         b.first_call_only = True
     assert f"{FIRST_CALL}: make the calls once in eager mode before compiling" in advice(report)["first"]
+
+
+def test_an_acronym_keeps_its_capitals() -> None:
+    assert [*map(lower_first, ("BUILD_STRING type error", "Move it", ""))] == ["BUILD_STRING type error", "move it", ""]
 
 
 @pytest.mark.parametrize("width", [60, 100])
