@@ -6,17 +6,12 @@ order in which they began.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, Literal
-
-import msgspec
 
 from dynascope.compiler.formats import make
 from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
 from dynascope.compiler.report.data import Part, StackEntry, load
-from dynascope.compiler.report.formatting import encodable
-from dynascope.compiler.report.report import Report
+from dynascope.compiler.report.report import Report, Shown
 
 #: suffixes of the files that `save` can write
 SUFFIXES = (".html", ".json", ".txt")
@@ -174,8 +169,11 @@ class StepTime(Part, kw_only=True):
     waited: float
 
 
-class RanksReport(Part, kw_only=True):
+class RanksReport(Shown, Part, kw_only=True):
     """What all ranks of a job compiled: groups of equal ranks, the first difference of each group, and what else differs."""
+
+    _prefix = "ranks "
+    _suffixes = SUFFIXES
 
     #: version of this format; the name of the field distinguishes a RanksReport from a Report
     ranks_schema: int = SCHEMA
@@ -214,11 +212,6 @@ class RanksReport(Part, kw_only=True):
 
     # -- saving and loading -------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready data."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return data
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RanksReport:
         """Load a report from the data that `to_dict` returned; raises ValueError with a one-line message if it is not one."""
@@ -229,17 +222,6 @@ class RanksReport(Part, kw_only=True):
                     f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is missing"
                 )
         return report
-
-    def save(self, path: str | Path) -> Path:
-        """Write the report to a file: .html, .json or .txt; raises ValueError for any other suffix."""
-        path = Path(path)
-        suffix = path.suffix.lower()
-        if suffix not in SUFFIXES:
-            raise ValueError(f"cannot save a report of ranks as {suffix or path.name}: use one of {', '.join(SUFFIXES)}")
-        text = json.dumps(self.to_dict()) if suffix == ".json" else str(make(f"ranks {suffix[1:]}", self))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
 
     # -- expectations -------------------------------------------------------------------------
 
@@ -269,27 +251,6 @@ class RanksReport(Part, kw_only=True):
             if group.report is not None:
                 check_expectations(group.report, expectations)
         return self
-
-    # -- showing ------------------------------------------------------------------------------
-
-    def headline(self) -> str:
-        """One line: `4 ranks: 0-2 alike; 3 differs`."""
-        return encodable(make("ranks headline", self))
-
-    def to_html(self) -> str:
-        """A stand-alone page, interactive without a network."""
-        return str(make("ranks html", self))
-
-    def view(self) -> Any:
-        """The live view, an anywidget."""
-        return make("ranks view", self)
-
-    def __str__(self) -> str:
-        return encodable(make("ranks txt", self))
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = make("ranks mimebundle", self)
-        return bundle
 
 
 def read_terms(expected: str) -> tuple[list[Expectation], bool]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -30,7 +30,70 @@ if TYPE_CHECKING:
 Identified = TypeVar("Identified", Frame, Graph, Break)
 
 
-class Report(ReportData, kw_only=True, weakref=True):
+class Shown:
+    """What the reports of one recording and of all ranks share: text, pages and views are made of them, and saved."""
+
+    __slots__ = ()
+    #: what the names of its formats begin with, and the suffixes of the files that `save` can write
+    _prefix: ClassVar[str] = ""
+    _suffixes: ClassVar[Sequence[str]] = SAVE_SUFFIXES
+
+    def _make(self, name: str) -> Any:
+        return make(self._prefix + name, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready data."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report to a file.
+
+        Args:
+            path: its suffix decides what is written: .html, .json or .txt, and of one recording also .svg or .dot. Missing
+                folders are created.
+
+        Returns:
+            The path.
+
+        Raises:
+            ValueError: the suffix is not one of these; nothing is written.
+            OSError: the file cannot be written.
+
+        Example:
+            report.save("report.html")   # a stand-alone page
+            report.save("report.json")   # dynascope.load() reads it
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix not in self._suffixes:
+            raise ValueError(f"cannot save this report as {suffix or path.name}: use one of {', '.join(self._suffixes)}")
+        text = json.dumps(self.to_dict(), indent=1) if suffix == ".json" else str(self._make(suffix[1:]))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def headline(self) -> str:
+        """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
+        return encodable(self._make("headline"))
+
+    def to_html(self) -> str:
+        """A stand-alone page, interactive without a network."""
+        return str(self._make("html"))
+
+    def view(self) -> Any:
+        """The live view, an anywidget.  `%%compile` displays it by itself; in marimo, make it the last value of a cell."""
+        return self._make("view")
+
+    def __str__(self) -> str:
+        return encodable(self._make("txt"))
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        bundle: dict[str, str] = self._make("mimebundle")
+        return bundle
+
+
+class Report(Shown, ReportData, kw_only=True, weakref=True):
     """What the compiler did during one recording."""
 
     def __post_init__(self) -> None:
@@ -70,8 +133,7 @@ class Report(ReportData, kw_only=True, weakref=True):
             breaks = [b["line"] for b in data["breaks"]]
         """
         _ = self.sources  # made when first read, with the guards of all frames
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return data
+        return super().to_dict()
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
@@ -94,37 +156,7 @@ class Report(ReportData, kw_only=True, weakref=True):
         report.loaded = True
         return report
 
-    def save(self, path: str | Path) -> Path:
-        """Write the report to a file.
-
-        Args:
-            path: its suffix decides what is written: .html, .json, .svg, .dot or .txt. Missing folders are created.
-
-        Returns:
-            The path.
-
-        Raises:
-            ValueError: the suffix is not one of these; nothing is written.
-            OSError: the file cannot be written.
-
-        Example:
-            report.save("report.html")   # a stand-alone page
-            report.save("report.json")   # dynascope.load() reads it
-        """
-        path = Path(path)
-        suffix = path.suffix.lower()
-        if suffix not in SAVE_SUFFIXES:
-            raise ValueError(f"cannot save a report as {suffix or path.name}: use one of {', '.join(SAVE_SUFFIXES)}")
-        text = json.dumps(self.to_dict(), indent=1) if suffix == ".json" else str(make(suffix[1:], self))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
     # -- summary, comparison, running again -----------------------------------------------------
-
-    def headline(self) -> str:
-        """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
-        return encodable(make("headline", self))
 
     def details(self) -> str:
         """The report as text, with its compile time; of a large report, `print(report)` shows only an overview.
@@ -251,31 +283,16 @@ class Report(ReportData, kw_only=True, weakref=True):
 
     # -- showing --------------------------------------------------------------------------------
 
-    def to_html(self) -> str:
-        """A stand-alone page, interactive without a network."""
-        return str(make("html", self))
-
     def to_svg(self) -> str:
         """The split graph as one SVG picture."""
         return str(make("svg", self))
-
-    def view(self) -> Any:
-        """The live view, an anywidget.  `%%compile` displays it by itself; in marimo, make it the last value of a cell."""
-        return make("view", self)
 
     def to_graphviz(self) -> graphviz.Digraph:
         """The split graph as a `graphviz.Digraph`."""
         return make("graphviz", self)
 
-    def __str__(self) -> str:
-        return encodable(make("txt", self))
-
     def __repr__(self) -> str:
         return f"<report: {self.headline()}>"
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        bundle: dict[str, str] = make("mimebundle", self)
-        return bundle
 
 
 def _find(items: Sequence[Identified], id: str) -> Identified:
