@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
@@ -60,9 +60,10 @@ class Placement(Generic[Key]):
     routes: list[list[Point]]
 
 
-def extent(rects: Iterable[Rect], routes: Iterable[list[Point]]) -> Rect:
+def extent(rects: Collection[Rect], routes: Sequence[list[Point]]) -> Rect:
     """The smallest box around all of these."""
-    xs, ys = zip(*chain(*((r[:2], (r.right, r.bottom)) for r in rects), *routes), strict=True)
+    xs = [x for left, _, width, _ in rects for x in (left, left + width)] + [x for route in routes for x, _ in route]
+    ys = [y for _, top, _, height in rects for y in (top, top + height)] + [y for route in routes for _, y in route]
     return Rect(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
 
 
