@@ -265,7 +265,7 @@ class Run:
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("inputs: not tried", self.notes):
-                    self._tried = self.user_code(inputs.try_inputs, call.target, call.entry, given, calls)
+                    self._tried = self.user_code(inputs.try_inputs, call, given, calls)
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that this run compiles was called")
 

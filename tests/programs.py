@@ -26,6 +26,7 @@ class Program:
     """A cell, and what its report must say."""
 
     name: str
+    #: where it ends in a function, `fn(torch.randn(3))` follows
     code: str
     #: keyword arguments of `dynascope.compile`, which are also options of `%%compile`
     options: dict[str, object] = field(default_factory=dict)
@@ -45,7 +46,11 @@ class Program:
     unlike: dict[str, str] = field(default_factory=dict)
 
     def text(self, decorator: str = "# compiled by the magic") -> str:
-        return self.code.replace("@compiled", decorator).lstrip("\n")
+        text = self.code.replace("@compiled", decorator).lstrip("\n")
+        text += "\nfn(torch.randn(3))\n" if text.splitlines()[-1].startswith(" ") else ""
+        above, _, call = text.rstrip("\n").rpartition("\n")
+        caught = f"{above}\ntry:\n    {call}\nexcept Exception as error:\n    print(type(error).__name__)\n"
+        return caught if self.error else text
 
     @property
     def places(self) -> list[tuple[int, str]]:
@@ -102,8 +107,6 @@ def middle(x):
 @compiled
 def fn(x):
     return middle(x)
-
-fn(torch.randn(3))
 """, {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), hits=(4,), resumes=2),
     Program("allowed_in_a_with_block", """
 @compiled
@@ -112,8 +115,6 @@ def fn(x):
     with torch._dynamo.error_on_graph_break(False):
         torch._dynamo.graph_break()
     return x + 2
-
-fn(torch.randn(3))
 """, {"error_on_graph_break": True}, graphs=((3,), (6,)), breaks=((5, "resumed"),), resumes=1),
     Program("allowed_by_patching_a_library", """
 class Foreign(torch.nn.Module):
@@ -128,8 +129,6 @@ foreign.forward = torch._dynamo.error_on_graph_break(False)(foreign.forward)
 @compiled
 def fn(x):
     return foreign.forward(x)
-
-fn(torch.randn(3))
 """, {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), resumes=2),
     Program("refused_in_a_decorated_function", """
 @torch._dynamo.error_on_graph_break(True)
@@ -146,11 +145,6 @@ def fn(x):
     x = x + 4
     torch._dynamo.graph_break()
     return middle(x)
-
-try:
-    fn(torch.randn(3))
-except Exception as error:
-    print(type(error).__name__)
 """, graphs=((12,),), breaks=((13, "resumed"), (4, "raised")), resumes=1, error="Unsupported"),
     Program("a_with_block_reaches_into_calls", """
 def inner(x):
@@ -165,8 +159,6 @@ def middle(x):
 @compiled
 def fn(x):
     return middle(x)
-
-fn(torch.randn(3))
 """, {"error_on_graph_break": True}, graphs=((2,), (4,), ()), breaks=((3, "resumed"),), hits=(3,), resumes=2),
     Program("regions_nest", """
 def inner(x):
@@ -182,8 +174,6 @@ def middle(x):
 @compiled
 def fn(x):
     return middle(x)
-
-fn(torch.randn(3))
 """, graphs=((2,), (5,)), breaks=((4, "resumed"),), resumes=2),
     Program("fullgraph_wins_over_an_allow", """
 @torch._dynamo.error_on_graph_break(False)
@@ -195,11 +185,6 @@ def inner(x):
 @compiled
 def fn(x):
     return inner(x)
-
-try:
-    fn(torch.randn(3))
-except Exception as error:
-    print(type(error).__name__)
 """, {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
     Program("an_inner_fullgraph_refuses", """
 @torch.compile(fullgraph=True, backend="eager")
@@ -211,11 +196,6 @@ def inner(x):
 @compiled
 def fn(x):
     return inner(x)
-
-try:
-    fn(torch.randn(3))
-except Exception as error:
-    print(type(error).__name__)
 """, breaks=((4, "raised"),), error="Unsupported"),
     Program("skipped_on_request", """
 def first(x):
@@ -229,8 +209,6 @@ def fn(x):
     x = first(x)
     torch._dynamo.skip_frame()
     return second(x)
-
-fn(torch.randn(3))
 """, graphs=((2,), (5,)), breaks=((10, "skipped"),), skipped=("fn",)),
     Program("skipped_by_a_break_in_a_loop", """
 @compiled
@@ -240,8 +218,6 @@ def fn(x):
         if i == 3:
             torch._dynamo.graph_break()
     return x
-
-fn(torch.randn(3))
 """, breaks=((6, "skipped"),), skipped=("fn",)),
     Program("the_loop_unrolled_by_hand", """
 @compiled
@@ -255,8 +231,6 @@ def fn(x):
     step(1)
     step(2)
     return x
-
-fn(torch.randn(3))
 """, graphs=((5,), (5,), (5,)), breaks=((7, "resumed"),), hits=(2,), resumes=2),
     Program("a_context_manager_that_can_be_resumed", """
 import contextlib
@@ -268,8 +242,6 @@ def fn(x):
             x = x + 1
             torch._dynamo.graph_break()
             return x + 1
-
-fn(torch.randn(3))
 """, graphs=((7,), (9,)), breaks=((8, "resumed"),), resumes=1),
     Program("skipped_by_a_break_in_a_try_block", """
 @compiled
@@ -280,8 +252,6 @@ def fn(x):
         return x + 1
     except Exception:
         pass
-
-fn(torch.randn(3))
 """, breaks=((5, "skipped"),), skipped=("fn",)),
     Program("the_skip_isolated_in_a_function", """
 def first(x):
@@ -297,8 +267,6 @@ def fn(x):
         torch._dynamo.skip_frame()
     problem()
     return second(x)
-
-fn(torch.randn(3))
 """, graphs=((2,), (5,)), breaks=((11, "skipped"),), hits=(2,), resumes=1, skipped=("problem",),
             unlike={"2.9": "the caller's break is told at the call, as a place of its own"}),
     Program("an_iterator_as_input", """
@@ -308,10 +276,7 @@ def fn(xs):
     b = next(xs)
     return a + b
 
-try:
-    fn(iter([torch.tensor(1.0), torch.tensor(2.0)]))
-except Exception as error:
-    print(type(error).__name__)
+fn(iter([torch.tensor(1.0), torch.tensor(2.0)]))
 """, {"fullgraph": True}, breaks=((3, "raised"),), error="Unsupported"),
     Program("nonstrict_trace_takes_what_breaks", """
 def wave(x):
@@ -322,8 +287,6 @@ def wave(x):
 @compiled
 def fn(x):
     return torch._dynamo.nonstrict_trace(wave)(x.cos())
-
-fn(torch.randn(3))
 """, {"fullgraph": True}, graphs=((8,),)),
     Program("a_break_under_fullgraph", """
 def number():
@@ -334,10 +297,7 @@ def number():
 def fn(x):
     return x + number()
 
-try:
-    fn(torch.rand(10))
-except Exception as error:
-    print(type(error).__name__)
+fn(torch.rand(10))
 """, {"fullgraph": True}, breaks=((2, "raised"),), error="Unsupported"),
     Program("an_opaque_custom_operator", """
 @torch.library.custom_op("dynascope_tests::square", mutates_args=())
@@ -351,8 +311,6 @@ def _(x):
 @compiled
 def fn(x):
     return square(x) + 1
-
-fn(torch.randn(3))
 """, {"fullgraph": True}, graphs=((11,),)),
     # from here on, not from PyTorch's documents; the README's table of counts has several of them
     Program("one_break_four_calls_deep", """

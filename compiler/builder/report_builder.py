@@ -395,7 +395,7 @@ def summary(report: Report) -> Summary:
     added = {id for run in report.inputs or () for id in run.frames}
     frames = [f for f in report.frames if f.status != "ignored" and f.id not in added]
     graphs = [g for g in report.graphs if g.frame not in added]
-    breaks = [b for b in report.breaks if not b.hits or {h.frame for h in b.hits} - added]
+    breaks = report.own_breaks
     statuses, time = Counter(f.status for f in frames), report.compile_time
     resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]
     # versions of one function share the number before the "/"; cached ones have no other link

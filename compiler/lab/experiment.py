@@ -263,9 +263,9 @@ class _Before:
         return left + _gradients(values, kept)
 
     def _of_modules(self) -> Iterator[Part]:
-        """The parameters, buffers, numbers and strings in the modules, with their names.
+        """The parameters and buffers in the modules, and the numbers, strings, tensors and containers that are attributes.
 
-        Private numbers and strings of torch's own modules are left out.
+        Private attributes of torch's own modules are left out.
         """
         done: set[int] = set()
         for module in self._modules:
@@ -275,8 +275,12 @@ class _Before:
                     done.add(id(value))
                     yield self._names.get(id(value), f"{kind}.{name}"), value
             is_torchs = module_of(type(module)).partition(".")[0] == "torch"  # then private attributes are internal to torch
-            numbers = [(n, v) for n, v in own.items() if isinstance(v, PLAIN) and not (is_torchs and n.startswith("_"))]
-            yield from ((f"{kind}.{n}", v) for n, v in numbers)
+            for name, value in own.items():
+                is_own = name not in _OF_EVERY_MODULE or isinstance(value, PLAIN)
+                is_held = isinstance(value, (*CONTAINERS, tuple)) and len(value) <= _LONGEST
+                is_small = is_held or isinstance(value, (*PLAIN, torch.Tensor))
+                if is_own and is_small and not (is_torchs and name.startswith("_")):
+                    yield from parts_of(f"{kind}.{name}", value)
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:

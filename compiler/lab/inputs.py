@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import reprlib
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,14 +44,15 @@ class InputResult:
     measured: Measurement | None = None
 
 
-def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[InputResult]:
-    """Call `entry`, the compiled `target`, with each input; after an interrupt, the remaining inputs are left out."""
+def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[InputResult]:
+    """Call the compiled function as that call did, with each input; after an interrupt, the remaining inputs are left out."""
     tried = []
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
             tried.append(InputResult(InputRun(arguments=described(args, kwargs))))
-            _try(tried[-1], RecordedCall(target, args, kwargs, entry=entry), calls)
+            with like.modes():
+                _try(tried[-1], RecordedCall(like.target, args, kwargs, entry=like.entry), calls)
             if tried[-1].run.error == INTERRUPTED:
                 break
     except KeyboardInterrupt:
@@ -162,7 +163,7 @@ def _complete(tried: InputResult, report: Report) -> None:
     """Set what the recorded call compiled, and the times of later calls."""
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     run, seen, measured = tried.run, tried.seen, tried.measured
-    considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
+    considered = [f for f in seen.frames if f.status in ("compiled", "empty", "skipped", "failed") and f.compile_id in ids]
     again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds

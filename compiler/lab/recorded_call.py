@@ -309,7 +309,7 @@ class RecordedCall:
     ) -> None:
         """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
         self.target, self.namespace = target, namespace
-        self._modes = present_modes()
+        self.modes = present_modes()
         self.entry = target if entry is None else entry
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
@@ -399,7 +399,7 @@ class RecordedCall:
                 self.namespace.update(before)
             return args, kwargs
 
-        with self._modes(), contextlib.ExitStack() as stack:
+        with self.modes(), contextlib.ExitStack() as stack:
             with interrupts_deferred():
                 for state in self._small if numbers else ():
                     stack.callback(state.write, state.keep(state.read()))

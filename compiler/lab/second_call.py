@@ -36,9 +36,9 @@ def try_hints(
 
     Each setting is tried together with those that helped before it.
     """
-    if not (report.breaks or settings.second_call):
+    if not (report.own_breaks or settings.second_call):
         return
-    why_not = refusal(report, calls) if report.breaks else "the report has no graph breaks"
+    why_not = refusal(report, calls) if report.own_breaks else "the report has no graph breaks"
     if why_not is not None:
         report.notes.append(f"second call: not traced: {why_not}")
         return
@@ -79,7 +79,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int = 0) -> tuple[
         trial.harm = f"it ends in {failed}"
         return ran, trial
     again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
-    trial.removes = [b.id for b in report.breaks if _place(b) not in again]
+    trial.removes = [b.id for b in report.own_breaks if _place(b) not in again]
     trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
     trial.skipped = counts.skipped
     return ran, trial
@@ -96,15 +96,16 @@ def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
-    if not report.breaks or refusal(report, calls) is not None or second.error is not None or not second.frames:
+    own = report.own_breaks
+    if not own or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
-    others = len(again - {_place(b) for b in report.breaks})
-    for broken in report.breaks:
+    others = len(again - set(map(_place, own)))
+    for broken in own:
         broken.first_call_only = _place(broken) not in again
-    first = sum(bool(b.first_call_only) for b in report.breaks)
+    first = sum(bool(b.first_call_only) for b in own)
     if first:
-        breaks = plural(len(report.breaks), "graph break")
+        breaks = plural(len(own), "graph break")
         come = "does not come" if first == 1 else "do not come"
         report.notes.append(f"second call: {first} of {breaks} {come} back when the calls are repeated")
     if others:

@@ -423,6 +423,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     place = places.of_break(b)
     hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
     hits += ", gone when the calls are repeated" if b.first_call_only else ""
+    hits += "" if b in places.report.own_breaks else ", only with --inputs"
     colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
     function = f" in {shorten(places.function(b.function, b.file, b.line), 60)}" if b.function else ""
     out = ["", terminal.paint("✂ graph break", colour, "bold") + f" at {terminal.paint(place, 'bold')}{function}"]

@@ -240,7 +240,7 @@ def _chosen(places: Places) -> list[str]:
 
 def _trial(report: Report) -> Step | None:
     """What the best trace of the calls did; None if it has as many breaks, at other places."""
-    trials, gains, count = helpful(report.trials or []), _gains(report), len(report.breaks)
+    trials, gains, count = helpful(report.trials or []), _gains(report), len(report.own_breaks)
     if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= count:
         return None
     best = trials[-1]

@@ -63,7 +63,7 @@ def latest_compiles(count: int) -> list[tuple[str, str, str]]:
     with if_present("torch's metrics of compiles"):
         from torch._dynamo.utils import get_compilation_metrics
 
-        latest: list[Any] = list(get_compilation_metrics())[-count:]
+        latest: list[Any] = [m for m in list(get_compilation_metrics())[-count:] if m.co_name]
         return [(str(m.compile_id), str(m.co_name), str(getattr(m, "recompile_reason", None) or "")) for m in latest]
     return []
 

@@ -140,7 +140,7 @@ def why_recompiles_stay(after: Report, before: Report, recompile: Recompile) -> 
         return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
-    if before.frame(recompile.frame).status != "compiled" and eager_frames(after) == eager_frames(before):
+    if before.frame(recompile.frame).status in ("skipped", "failed") and eager_frames(after) == eager_frames(before):
         return "the function runs eagerly then, too"
     return None
 

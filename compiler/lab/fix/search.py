@@ -282,7 +282,7 @@ class Search:
             return False
         self._steps = [_Step(tried)]
         self.found.before = ran
-        if len(ran.report.breaks) < len(self._report.breaks):
+        if len(ran.report.breaks) < len(self._report.own_breaks):
             if self._is_whole:
                 self._warm_up(ran)
             elif not ran.report.breaks:

@@ -73,19 +73,13 @@ class Averaging(torch.nn.Module):
         return x * 1
 
 
-class Remembering(torch.nn.Module):
-    calls = 0
+class Setting(torch.nn.Module):
+    def __init__(self, name: str, value: Callable[[], Any]) -> None:
+        super().__init__()
+        self.name, self.value = name, value
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.calls = other()
-        return x * 1
-
-
-class Hiding(torch.nn.Module):
-    _calls = 0
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self._calls = other()
+        setattr(self, self.name, self.value())
         return x * 1
 
 
@@ -99,8 +93,10 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (Counting(), (), "seen (effects)"),
         (Averaging(0), (), "weight (effects)"),
         (Averaging(1), (), "weight is new or changed only in the eager call"),
-        (Remembering(), (), "Remembering.calls (effects)"),
-        (Hiding(), (), "Hiding._calls (effects)"),
+        (Setting("calls", other), (), "Setting.calls (effects)"),
+        (Setting("_calls", other), (), "Setting._calls (effects)"),
+        (Setting("last", lambda: torch.ones(2) * other()), (), "Setting.last (effects)"),
+        (Setting("kept", lambda: {"a": [other()]}), (), "Setting.kept['a'][0] (effects)"),
         (lambda x: Pair(x + other()), (), "the value.x (values)"),
         (lambda x: Holder([x + other()]), (), "the value.x[0] (values)"),
         (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),

@@ -12,6 +12,7 @@ import torch
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.lab.profile import INTERRUPTED
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import InputRun, Report
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.features.run_time import input_words, inputs_summary
@@ -82,8 +83,31 @@ def test_an_interrupt_ends_the_list() -> None:
         return x + 1
 
     sizes = [torch.ones(n) for n in (3, 5, 7)]
-    tried = try_inputs(stops, stops, sizes, 1)
+    tried = try_inputs(RecordedCall(stops, (), {}), sizes, 1)
     assert [t.run.error for t in tried] == [None, INTERRUPTED]
+
+
+def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
+    def f(x: torch.Tensor, mask: Any = None) -> torch.Tensor:
+        if mask is not None and mask.sum() == 0:
+            print("empty")
+        return x[x > 0].sum() + x.nonzero().sum()
+
+    x = torch.ones(3)
+    report = explain(f, backend="eager", profile=1, second_call=True, inputs=[torch.ones(4), (x, x), (x, x * 0)])(x)
+    # a frame between two breaks has no operations of its own, and is compiled again all the same
+    assert (report.summary.breaks, report.summary.recompiles, len(report.breaks)) == (2, 0, 4)
+    assert "second call: it has the same graph breaks" in report.notes
+    assert str(report).count(", only with --inputs)") == 2
+
+
+def test_inputs_are_tried_in_the_gradient_mode_of_the_call() -> None:
+    def f(x: torch.Tensor) -> None:
+        assert not torch.is_grad_enabled()
+
+    with torch.no_grad():
+        call = RecordedCall(f, (1,), {})
+    assert [one.run.error for one in try_inputs(call, [1], 1)] == [None]
 
 
 def test_inputs_are_described_and_never_kept() -> None:

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from dynascope.compiler.capture import torch_private
-from dynascope.compiler.capture.torch_private import config, marks
+from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import region
 
 FOLDERS = ("compiler", "widgets", "extension")
@@ -66,3 +67,9 @@ def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         "the compiler's exceptions": "no UserError",
         "compiled modules": "no _no_such_name: a module named by -f runs as it is",
     }
+
+
+def test_a_compile_that_torch_does_not_name_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = [SimpleNamespace(compile_id="0/0", co_name=name) for name in ("f", None)]
+    monkeypatch.setattr("torch._dynamo.utils.get_compilation_metrics", lambda: metrics)
+    assert caches.latest_compiles(2) == [("0/0", "f", "")]

@@ -24,10 +24,7 @@ def between(x: Any) -> Any:
 
 @dynascope.region(error_on_graph_break=False)
 def decorated(x: Any) -> Any:
-    torch._dynamo.graph_break()
-    x = x.sin()
-    torch._dynamo.graph_break()
-    return x
+    return twice(x)
 
 
 def in_a_with(x: Any) -> Any:
