@@ -226,8 +226,10 @@ class CauseWords:
             vain = self.helps is False
             step = lower_first(instead_of(setting)) if vain else f"set `torch._dynamo.config.{setting} = True`"
             return f"{step} ({self.shown})"
-        titles = dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict})" for fix in self.considered if fix.chosen)
-        if titles:
+        chosen, every = [fix for fix in self.considered if fix.chosen], {*self.cause.breaks, *self.cause.frames}
+        gone = every.intersection(id for fix in chosen for id in fix.removes)
+        some = f" for {len(gone)} of {len(every)}" if 0 < len(gone) < len(every) else ""
+        if titles := dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict}{some})" for fix in chosen):
             return "; ".join([*titles][:2])
         if is_refused(self.considered) and (is_again or self.cause.type in _TYPES):
             return f"{_SAME if is_again else lower_first(instead_of(''))} (what was tried was refused)"

@@ -26,8 +26,8 @@ from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, grouped, printable, shorten
 
 _TRY = (
-    "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
-    "them, if they can be repeated, without the backend, and says what is left."
+    "see what the compiler's hints do before you follow them: `--second-call`, or second_call=True, traces the calls again "
+    "with each of them, if they can be repeated, without the backend, and says what is left."
 )
 #: how a note begins that answers what the user asked for, by a flag or a button
 _ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")

@@ -143,7 +143,7 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     scalars = [b for b in report.breaks if setting_in(b.hints)]
     report.breaks = scalars
     report.summary.breaks = len(scalars)
-    assert advice(report)["first"].startswith("see what the compiler's hints do before you follow them: `%%compile --second")
+    assert advice(report)["first"].startswith("see what the compiler's hints do before you follow them: `--second-call`, or ")
     assert advice(report)["hints"]
     report.fixes = [tried(scalars[0].id, "refused", "outputs differ")]
     assert ": keep the value in a tensor, or read it outside of the compiled code" in advice(report)["first"]
@@ -161,6 +161,9 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report.fixes = [replace(tried(branch.id, "refused"), settings={}, edits=[FixEdit("model.py", 1, 1)])]
     found = shown(report)["causes"][0]["fix"]
     assert found == "move it out of the compiled code (what was tried was refused)"
+    report.fixes = [replace(report.fixes[0], title="Choose", verdict="verified", removes=[branch.id])]
+    alike = shown(report)["causes"][0]
+    assert alike["fix"] == f"choose (tried: verified for 1 of {len(alike['places'])})"
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert again["fix"].startswith("where sizes vary between calls, try `dynamic=True` or `mark_dynamic`")  # one serves for all
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
