@@ -1,6 +1,8 @@
 """Calls `torch.compile` as the settings say, and sets `error_on_graph_break` for regions.
 
-`region()` sets it for a block or a function; `parse_regions` parses `--region TARGET=error|allow`.
+`environment` puts the settings of a run in force, `entry_point` compiles one target, and `is_refusal` tells the compiler's
+errors from the program's.  `region()` sets `error_on_graph_break` for a block or a function; `parse_regions` parses `--region
+TARGET=error|allow`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,6 @@ class Run:
     #: the call that is repeated
     _call: RecordedCall | None = field(init=False, default=None)
     _tried: list[inputs.InputResult] | None = field(init=False, default=None)
-    _report: Report | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         from dynascope.compiler.lab.recorded_call import CallRecorder
@@ -98,7 +97,7 @@ class Run:
     @property
     def report(self) -> Report:
         """The finished Report once the run is over; before that, the report so far."""
-        return self._report if self._report is not None else self.recording.snapshot()
+        return self.recording.report
 
     def __str__(self) -> str:
         return str(self.report)
@@ -128,18 +127,18 @@ class Run:
         try:
             self._stack.__exit__(kind, error, trace)
         finally:
-            self._report = self._annotated(self.recording.report)
+            report = self._annotated(self.report)
             try:
-                if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
-                    with _unless_fault("the line at which they differ was not searched", self._report.notes):
-                        self._locate(self._report)
-                    with _unless_fault("the calls were not tried again", self._report.notes):
-                        self._try_again(self._report)
+                if error is None or compiling.is_refusal(error):
+                    with _unless_fault("the line at which they differ was not searched", report.notes):
+                        self._locate(report)
+                    with _unless_fault("the calls were not tried again", report.notes):
+                        self._try_again(report)
                 elif self._fix is not None:
-                    self._report.notes.append(f"No fix was tried: the run ended with {type(error).__name__}")
+                    report.notes.append(f"No fix was tried: the run ended with {type(error).__name__}")
             finally:  # also if the user interrupts the calls
                 self.recording.show_progress()  # no stage any more
-                remember(self._report)
+                remember(report)
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
@@ -214,8 +213,7 @@ class Run:
                     Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
                     is_whole=refusal(report, self._calls) is None, on_progress=show,
                 )  # fmt: skip
-                found = search.found
-                self.user_code(search.run)
+                found = self.user_code(search.run)
             elif report.breaks and not self._calls.refusals:
                 found.notes.append("No change was tried: nothing that this run compiles was called")
             annotate_fixes(report, found, self._calls, cells)

@@ -1,4 +1,4 @@
-"""Checks settings before anything is shown, compiled or run; each error message is one line."""
+"""Checks settings before anything is shown, compiled or run, for `CellRun` and `explain`; each error message is one line."""
 
 from __future__ import annotations
 

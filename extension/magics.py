@@ -1,6 +1,7 @@
 """`%%compile`, `%compile`, `%%observe`, `%observe` and `%fix`.
 
-`load` adds them, their configuration, their completion and hooks to a shell; `unload` removes exactly what was added.
+A cell magic reads its line into `Settings` and its cell into a `Cell`, and runs a `CellRun`.  `load` adds the magics, their
+configuration and completion to a shell, and hooks before and after each cell; `unload` removes exactly what was added.
 """
 
 from __future__ import annotations

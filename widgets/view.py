@@ -103,17 +103,14 @@ class View(anywidget.AnyWidget):
         limited = ((str(p.get("type", "stream")), printable(p.get("text", ""), OUTPUT_LIMIT)) for p in parts)
         self.printed = [{"type": kind, "text": text} for kind, text in limited]
 
-    def on_request(self, callback: Request, remove: bool = False) -> None:
-        """Call `callback` with each request of the user; `remove`: stop doing so.
+    def on_request(self, callback: Request) -> None:
+        """Call `callback` with each request of the user.
 
         A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
         "allow"}]}`, `{"kind": "run_graph", "graph": id}` and `{"kind": "stop"}`.  The view itself
         answers the other messages from the browser: to save the report, and to ask whether the kernel lives.
         """
-        if remove:
-            self._callbacks = [c for c in self._callbacks if c is not callback]
-        else:
-            self._callbacks.append(callback)
+        self._callbacks.append(callback)
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         request = checked_request(content)

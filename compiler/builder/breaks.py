@@ -1,4 +1,6 @@
-"""The graph breaks of a report: one for each place and type, with the hits of all frames and the flags in force there.
+"""The graph breaks of a report, and how its frames are linked (`Links`).
+
+There is one break for each place and type, with the hits of all frames and the flags in force there (`RegionFlags`).
 
 A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
 hooks where they know it (with columns and the flag in force), else from the compiler's text.
@@ -7,7 +9,7 @@ Which region set `error_on_graph_break` at a break is derived frame by frame fro
 the traced code itself.  Or a resume function has entered the region again, and does not know the region's line.  Or the region
 is in the caller of a function that is compiled on its own after a break.
 
-How the frames of a report are linked: which frame called which, and which resume function continues which frame.
+`Links` says which frame called which, and which resume function continues which frame.
 
 A live run knows from which code object a resume function was made; a trace file has only names and lines.  Both have the stack
 at the start of a compile, whose entries are names of functions and lines.  If a function has several frames, the caller is the

@@ -1,9 +1,10 @@
-"""Traces the recorded calls again, to know what an advice would do: `--second-call`, and part of `--fix` and `--profile`.
+"""Traces the recorded calls again, to know what an advice would do: `--second-call`, and part of `--profile`.
 
 The calls are traced with their own arguments, without the backend, from the state that the program has left: modules are
 imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that do not come back; one more
-for each setting that the compiler's hints name finds whether it helps, raises an error, changes what the recorded calls do, or
-makes every call compile again.  Nothing more is verified.  Like every trial, the calls run on copies and leave nothing behind.
+for each setting that the compiler's hints name finds whether it helps, raises an error, changes what the recorded calls do,
+or makes every call compile again.  Nothing more is verified.  `--fix` needs no such trace: the search begins with one.  Like
+every trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import failures
 from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
-from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
@@ -88,7 +89,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int = 0) -> tuple[
 def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
     """What the calls of a trace do wrong, as clauses, by kind: they do other than in eager mode, or compile again each time."""
     with trials.eagerly() as run:
-        found = [differences(actual, run(call, recorded())) for call, actual in zip(trials.calls, ran.observed, strict=True)]
+        found = [differences(actual, run(call, RECORDED)) for call, actual in zip(trials.calls, ran.observed, strict=True)]
     other = next((one.text for one in found if one is not None and not one.is_condition), None)
     harms = {name: f"each call then compiles {name} again" for name in ran.compiled_again}
     return harms if other is None else {"": f"the call then does something else ({other})", **harms}

@@ -9,7 +9,7 @@ rank that uses two devices equals neither.
 The collectives of a graph are read from the graph's printed code, in order: from AOTAutograd's graphs, which have shapes and
 the backward, or if the forward graph has no collectives, from Dynamo's graph.  The order in Inductor's code may differ.
 
-What one rank recorded, and the file that it writes: one line with the rank and its hashes, and one line with its Report.
+The file that a rank writes has one line with the rank and its hashes, and one line with its Report.
 
 A file is replaced as a whole, so a reader sees either the old or the new one, and a rank that is killed leaves the last one
 that it wrote.  If two ranks are equal, the Report of only one of them is read.

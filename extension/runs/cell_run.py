@@ -1,7 +1,8 @@
-"""One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
+"""`CellRun`, one run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
-`CompiledCell` has the right parts compiled: what `-f` names, wherever the cell calls it (`cell.named`); otherwise the functions
-and modules that the cell defines (`cell.entry_points`); or the statements of a cell that defines none (`cell.statements`).
+In the run, `CompiledCell` has the right parts compiled: what `-f` names, wherever the cell calls it (`cell.named`); otherwise
+the functions and modules that the cell defines (`cell.entry_points`); or the statements of a cell that defines none
+(`cell.statements`).  Meanwhile, a live view draws the report so far.
 
 The order is part of the contract.  The input is checked, as far as it is known, before anything is displayed or run.
 Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is bound, shown and
@@ -74,7 +75,6 @@ class CellRun:
     #: the outcome, once the run is over
     report: Report | None = field(init=False, default=None)
     _regions: ActiveRegions | None = field(init=False, default=None)
-    _expected: list[comparison.Expectation] = field(init=False, default_factory=list)
 
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression, or raises its own error."""
@@ -102,12 +102,11 @@ class CellRun:
         finally:
             display.so_far = None  # it holds the run, which may hold recorded calls with their tensors
             self._publish(run.report, display)
-            wrong = save(run.report, self.settings.save) if self.settings.save is not None else None
-            if wrong is not None:
+            if self.settings.save is not None and (wrong := save(run.report, self.settings.save)) is not None:
                 print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
-            if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            if self.settings.expect is not None and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
                 try:  # raises ExpectationFailed even if the cell raised another error
-                    comparison.check_expectations(run.report, self._expected)
+                    run.report.expect(self.settings.expect)
                 except comparison.ExpectationFailed as error:
                     tracebacks.show_message_only(self.shell, error)
                     raise
@@ -127,8 +126,6 @@ class CellRun:
             check_settings(settings)
         if not self.compiles:
             return
-        if settings.expect is not None:
-            self._expected = comparison.parse_expectations(settings.expect)
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
             self.cell = dataclasses.replace(self.cell, regions=self._regions)

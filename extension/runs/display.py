@@ -1,9 +1,9 @@
 """Decides where and when a report is shown.
 
-The report is displayed once, when the code has run: not every front end takes updates of an earlier output.  In a kernel, a
-live view is displayed before the code runs, unless `--view` says otherwise; while it is shown, it hides the report's static
-output, which is what a saved notebook shows without a kernel.  If a report cannot be shown, one line says so, and the cell ends
-as it would without a view.
+The finished report is displayed once, when the code has run: not every front end takes updates of an earlier output.  In a
+kernel, a live view is displayed before the code runs, unless `--view` says otherwise; while it is shown, it hides the
+report's static output, which is what a saved notebook shows without a kernel.  If a report cannot be shown, one line says so,
+and the cell ends as it would without a view.
 """
 
 from __future__ import annotations

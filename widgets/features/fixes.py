@@ -1,4 +1,7 @@
-"""Fixes: what can be fixed, by which change, and why other changes are refused; the Fix tab, and the lines for a terminal."""
+"""Fixes: what can be fixed, by which change, and why other changes are refused.
+
+The Fix tab of a break or a recompiled frame, and the lines for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,8 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     if fixes is not None:  # a break that a change only moves is not fixed; a frame that is gone is not compiled again
         gone = min(gone, fixes.before.breaks - fixes.after.breaks)
         if fixes.before.recompiles is not None and fixes.after.recompiles is not None:
-            again = max(again, min(fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles))
+            fewer, every = fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles
+            again = max(0, fewer) if fixes.before.recompiles == every else max(again, min(fewer, every))
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
 

@@ -1,5 +1,7 @@
 """The stand-alone page: one file, interactive without a network, readable without JavaScript.
 
+Its script and style are those of the live view, too.
+
 Promises: the page loads nothing; a strict Content-Security-Policy with hashes of our own script and style enforces it.  The
 data is JSON inside the page, with `<` escaped, and compressed if it is large.  The same ES module as in the notebook draws it.
 If the page cannot be made, the result is a page that says so.

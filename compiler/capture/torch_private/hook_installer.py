@@ -7,7 +7,7 @@ user.
 Recordings can begin and end in any order and in any thread: the first to begin installs the hooks, and the last to end removes
 them.  Code objects are kept alive while a recording runs, so that the uids by which events name them stay unique.
 
-Observes a function of torch from inside: `watch` replaces the function's code by code that also calls an observer.
+`watch` observes a function of torch from inside: it replaces the function's code by code that also calls an observer.
 
 torch reads Python's stack (`disable(recursive=False)`, the start of a compile, logs), and a backend may do so, too; both would
 see the frame of a wrapper.  So the function object is kept, and only its code is replaced temporarily.  The new code is

@@ -1,4 +1,7 @@
-"""Reads and restores the attributes that torch.compile sets on functions and modules, and watches torch enter compiled code."""
+"""Reads and restores what torch.compile leaves on functions and modules, and finds the original functions behind it.
+
+It also watches torch enter compiled code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads and sets the private state of tensors and custom operators, and finds the precision that values have passed through.
+"""Reads and sets the private state of tensors and custom operators, and watches operations as they run.
+
+`RunCounts` counts what a call runs in graphs and outside; `followed_precisions` finds the precision that values have passed
+through.
 
 Under autocast, a float32 loss comes out of bfloat16 products: compiled code, which fuses operations, rounds them in other
 places than eager code.

@@ -15,7 +15,6 @@ from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
-from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
@@ -26,7 +25,7 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
     targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
-    programs = found.fixed or [FixedProgram(Plan(), found.before or TrialResult(Report()))]
+    programs = found.fixed or [FixedProgram(Plan(), found.before)]
     sets = [_fix_set(program, found, report, targets, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None
     if targets:
@@ -64,7 +63,7 @@ def _fix_set(
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
         search_seconds=round(found.seconds, 3), is_complete=found.is_complete, notes=found.notes,
-        before=(found.before or TrialResult(Report())).counts, after=program.after.counts,
+        before=found.before.counts, after=program.after.counts,
     )  # fmt: skip
 
 

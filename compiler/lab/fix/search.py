@@ -95,7 +95,7 @@ class SearchResult:
     """The outcome of a search."""
 
     fixes: list[Fix] = field(default_factory=list)
-    before: TrialResult | None = None
+    before: TrialResult = field(default_factory=lambda: TrialResult(Report()))
     #: the calls, traced again without any change
     again: Report | None = None
     #: with the verified fixes; then, if there are any, with the conditional ones, too

@@ -26,7 +26,7 @@ from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.lab.fix.variations import Variation, recorded
+from dynascope.compiler.lab.fix.variations import RECORDED, Variation
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
 from dynascope.compiler.patching import patched
@@ -169,23 +169,22 @@ class Trials:
 
         `is_counted`: whether they are repeated once more, to count what a call does outside of graphs.
         """
-        observed, counts = [], RunCounts()
+        counts = RunCounts()
         counted = counts.backend if backend == "eager" else backend
         with self.compiled(plan, counted, strict=False, around=counts.around) as run:
             with observe(self.settings, cells=self._cells) as recording:
-                for call in self.calls:
-                    observed.append(run(call, recorded()))
+                observed = [run(call, RECORDED) for call in self.calls]
             ran = TrialResult(recording.report, observed)
             sees_all = backend == "eager" and counts.graphs == ran.report.summary.graphs
             counts.is_counting = sees_all and not any(seen.error for seen in observed) and is_counted(ran.report)
             if counts.is_counting:
-                again = [run(call, recorded()) for call in self.calls]
+                again = [run(call, RECORDED) for call in self.calls]
                 # else this torch compiles nothing under the mode, or the compiled code does not run under it
                 if (counts.graph_runs or not counts.graphs) and not any(seen.error for seen in again):
                     ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
                 counts.is_counting, counts.in_a_row = False, True
                 for call in self.calls:
-                    run(call, recorded())
+                    run(call, RECORDED)
                 ran.compiled_again = list(map(user_name, counts.compiled_again))
         return ran
 
@@ -199,7 +198,7 @@ class Trials:
         with caches.only_known_codes(), edits, torch.compiler.set_stance("force_eager"):
 
             def run(call: RecordedCall, variation: Variation) -> Observation:
-                started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
+                started, is_recorded = time.perf_counter(), plan is None and variation is RECORDED
                 longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
                 with self._experiment(call) as experiment:
                     variant = self._variant(call.target, variation, min(self.deadline, started + longest))

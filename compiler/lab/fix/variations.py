@@ -49,9 +49,8 @@ class Variation:
     remark: str = ""
 
 
-def recorded() -> Variation:
-    """The inputs as they were."""
-    return Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
+#: the inputs as they were
+RECORDED = Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
 
 
 def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
@@ -68,7 +67,7 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     if any(t.is_floating_point() and not t.requires_grad for t in own):
         # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
-        for first in [recorded(), *(v for v in found if "NaN" not in v.name)]:
+        for first in [RECORDED, *(v for v in found if "NaN" not in v.name)]:
             vary = functools.partial(_require_gradients, first.vary)
             found.append(Variation(f"{first.name} that require gradients", vary, True, True, True))
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))

@@ -32,7 +32,7 @@ from dynascope.compiler.lab.fix.difference import (
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
 from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
-from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
+from dynascope.compiler.lab.fix.variations import RECORDED, Variation, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import listed, plural
 from dynascope.compiler.source.lines import split_lines
@@ -98,7 +98,7 @@ class _Case:
     """A call to be compared, with a variation of its inputs."""
 
     call: RecordedCall
-    variation: Variation = field(default_factory=recorded)
+    variation: Variation = RECORDED
     #: what to compare with: a run in eager mode or, if not `is_eager`, one of the compiled original
     expected: Observation = field(default_factory=Observation)
     #: to which side each condition is forced, and how a refusal's sentence begins because of that
@@ -112,7 +112,7 @@ class _Case:
 
     @property
     def is_recorded(self) -> bool:
-        return self.variation.name == recorded().name
+        return self.variation is RECORDED
 
     @property
     def says_nothing(self) -> bool:
@@ -297,7 +297,7 @@ class Verifier:
         for call in self._trials.calls:
             with call.replaying(numbers=True) as prepare:
                 holder = call.target if call.namespace is None else None
-                found[id(call)] = [recorded(), *variations(holder, *call.given(*prepare()))]
+                found[id(call)] = [RECORDED, *variations(holder, *call.given(*prepare()))]
         return found
 
     def _compare(self, every: list[_Case], forcings: list[tuple[Condition, ...]], comparison: _Comparison) -> None:

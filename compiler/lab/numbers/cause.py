@@ -21,7 +21,7 @@ from dynascope.compiler.capture.torch_private.bisector import bisect, inductor_c
 from dynascope.compiler.lab import check
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
-from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Compile, Formula, Measured
 from dynascope.compiler.lab.numbers.verdict import WORSE, error_of, share_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
@@ -87,12 +87,12 @@ def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iter
     if backend != "inductor":
         return
     with trials.eagerly() as run:
-        eager = run(call, recorded())
+        eager = run(call, RECORDED)
     for name, value in _SETTINGS.items():
         if inductor_setting(name) in (None, value):
             continue
         with trials.anew(), inductor_config(**{name: value}), trials.compiled(Plan(), backend, strict=False) as run:
-            compiled = run(call, recorded())
+            compiled = run(call, RECORDED)
         if compiled.error is None and eager.error is None and check.outcome(compiled, eager).agrees:
             yield NumbersRemedy(change=f"torch._inductor.config.{name} = {value!r}")
             return

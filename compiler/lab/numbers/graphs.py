@@ -18,7 +18,7 @@ from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
-from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.numbers.verdict import error_of, judged
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall
 
@@ -170,7 +170,7 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
         return run
 
     with trials.anew(), trials.compiled(Plan(), backend, strict=False) as run:
-        error = run(call, recorded()).error_type
+        error = run(call, RECORDED).error_type
     if error is not None and not found:
         return f"traced again, the call raised {error}"
     if not last:

@@ -189,6 +189,8 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert found["more"][0] == "Fix: Do it once (verified): graph breaks 12 → 9."
     assert found["first"].endswith(f" Remaining: 9 graph breaks, at least {len(again) - 2} recompiles.")
     assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
+    after.recompiles = len(again)  # others came up
+    assert f"0 of {len(again)} recompiles can be fixed" in advice(report)["first"]
     after.recompiles = 0  # one more function is not there any more
     assert advice(report)["first"].endswith(" Remaining: 9 graph breaks.")
     before.recompiles = None  # unknown

@@ -137,7 +137,6 @@ def test_requests_are_answered_and_handed_on() -> None:
     view._on_message(view, {"kind": "nonsense", "id": "2"}, [])
     assert sent == [{"kind": "ack", "id": "1"}]
     assert heard == [{"kind": "run_again", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]}]
-    view.on_request(heard.append, remove=True)
     view.close()
 
 

@@ -1,7 +1,7 @@
 """A comprehension that the compiler cannot trace by itself becomes a loop of the function around it.
 
 Python 3.11 and earlier run a comprehension as a function of its own.  Where the function around it runs eagerly, the compiler
-tries the comprehension alone, and cannot step the iterator that it is require.
+tries the comprehension alone, and cannot step through the iterator that it gets.
 """
 
 from __future__ import annotations
