@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -26,13 +26,8 @@ from dynascope.shell import raw_cell, running_cell_number
 Namespace = dict[str, Any]
 #: compiles a syntax tree in mode "exec" or "eval"
 CompileTree = Callable[[ast.AST, str], CodeType]
-
-
-class Regions(Protocol):
-    """The regions of a run, as the code of its cell needs them; `dynascope.cell.regions` implements this protocol."""
-
-    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
-        """Compile a tree of the cell with its regions in it."""
+#: compiles a syntax tree with the regions of the run in it, with a function that compiles one without
+CompileWithRegions = Callable[[ast.AST, Callable[[ast.AST], CodeType]], CodeType]
 
 
 @dataclass(frozen=True)
@@ -45,8 +40,8 @@ class Cell:
     number: int
     text: str
     statements: list[ast.stmt]
-    #: the regions of this run, if it has any
-    regions: Regions | None = None
+    #: None: the run has no regions
+    compile_with_regions: CompileWithRegions | None = None
 
     @property
     def last_expression(self) -> ast.Expr | None:
@@ -118,7 +113,7 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
 def reread(shell: Any, cell: Cell) -> Cell:
     """Parse a cell again for another run: the first run may have changed the syntax tree."""
     tree = shell.transform_ast(shell.compile.ast_parse(cell.text, filename=cell.file))
-    return replace(cell, statements=tree.body, regions=None)
+    return replace(cell, statements=tree.body, compile_with_regions=None)
 
 
 def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, list[str]]:
@@ -164,5 +159,5 @@ def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
     """Compile a tree, with its regions, as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
     with_ipython = partial(shell.compile, filename=cell.file, symbol=mode)
-    code: CodeType = cell.regions.compile(tree, with_ipython) if cell.regions else with_ipython(tree)
+    code: CodeType = cell.compile_with_regions(tree, with_ipython) if cell.compile_with_regions else with_ipython(tree)
     return code

@@ -128,7 +128,7 @@ class CellRun:
             return
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
-            self.cell = dataclasses.replace(self.cell, regions=self._regions)
+            self.cell = dataclasses.replace(self.cell, compile_with_regions=self._regions.compile)
         bound = bound_names(self.cell.statements)  # their values may come from the cell itself
         if settings.inputs is not None:
             takes_inputs = bool(settings.function or definitions(self.cell, namespace))
