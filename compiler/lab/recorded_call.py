@@ -309,7 +309,7 @@ class RecordedCall:
     ) -> None:
         """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
         self.target, self.namespace = target, namespace
-        self.modes = present_modes()
+        self.modes, self.generation = present_modes(), caches.generation()
         self.entry = target if entry is None else entry
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))

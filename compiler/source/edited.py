@@ -6,6 +6,7 @@ autoreload left alone because it did not change itself, would be shown with the 
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 import os
@@ -80,8 +81,11 @@ def _qualified(code: CodeType) -> str:
 
 @functools.lru_cache(64)
 def _codes(text: str, file: str, flags: int) -> list[CodeType]:
+    """The code of the text, and of each statement by itself: Python calls what the same text imports by other instructions."""
     try:
-        return list(nested_code(recompiled(text, file, flags)))
+        tree = ast.parse(text)
+        trees = [tree, *(ast.Module([statement], []) for statement in tree.body)]
+        return [code for one in trees for code in nested_code(recompiled(one, file, flags))]
     except (SyntaxError, ValueError):
         return []
 

@@ -61,7 +61,7 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if after.summary.recompiles > before.summary.recompiles:
         return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
     if len(new) > 1 and len(after.breaks) > len(before.breaks):
-        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
+        return f"{plural(len(new), 'new graph break')}: {', '.join(dict.fromkeys(_words(other) for _, other in new[:3]))}"
     return None
 
 

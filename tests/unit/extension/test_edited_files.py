@@ -64,7 +64,14 @@ def excerpts_are_consistent(report: Report) -> bool:
     return all(shown.get(b.line, b.source).strip() == b.source.strip() for b in report.breaks)
 
 
-@pytest.mark.parametrize("text", [WITHOUT_A_LINE, MODULE.replace("    y = x", "    # a comment\n    y = x")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        WITHOUT_A_LINE,
+        MODULE.replace("    y = x", "    # a comment\n    y = x"),
+        MODULE.replace("    y = x", "    y = torch.exp(x)"),  # by itself, the function has other instructions
+    ],
+)
 def test_what_autoreload_leaves_alone_or_loads_again_stands_where_it_stands_now(shell: Any, write: Write, text: str) -> None:
     shell("%load_ext autoreload", "%autoreload 2")
     module = write(MODULE)

@@ -56,6 +56,13 @@ def test_an_error_of_the_cell_is_not_profiled(shell):
     assert isinstance(done.error, ValueError)
 
 
+def test_what_a_reset_has_dropped_is_not_measured(shell):
+    shell("%%compile", "def before(a):", "    return a + 1", "before(x)")
+    report = shell.report("%%compile --profile", "def f(a):", "    return a * 2", "f(x)", "torch._dynamo.reset()")
+    assert report.profile is None
+    assert any("torch._dynamo.reset() was called after the call" in note for note in report.notes)
+
+
 def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     report = shell.report(
         "%%compile --profile 1 --inputs sizes",
