@@ -343,7 +343,9 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b) and b.id not in gone}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
-    stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
+    # looking up the compiled code behind such a break is part of its cost, but not of what it runs
+    gaps = sum(s.duration for s in profile.segments if s.break_ in own and s.kind == "gap")
+    stays = gaps / (profile.profiled_seconds or whole)
     long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
