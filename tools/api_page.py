@@ -11,6 +11,7 @@ import dynascope
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.compiler.report.data import Part
+from dynascope.compiler.report.report import Shown
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\*{0,2}[\w.]+): ", re.MULTILINE)
@@ -27,13 +28,18 @@ def page() -> str:
             "# Python API\n\nEverything that `import dynascope` offers, and the Report with its parts.\n",
             *(function_text(f, f"dynascope.{f.__name__}") for f in functions),
             class_text(report, "## The Report"),
-            *(function_text(m, f"report.{n}", "###") for n, m in vars(Report).items() if is_public(n, m)),
+            *methods("report", Report),
             *(class_text(part, "###") for part in parts),
             class_text(ranks, "## The report of ranks"),
-            *(function_text(m, f"ranks.{n}", "###") for n, m in vars(RanksReport).items() if is_public(n, m)),
+            *methods("ranks", RanksReport),
             *(class_text(part, "###") for part in rank_parts),
         ]
     )
+
+
+def methods(name: str, kind: type) -> list[str]:
+    """The texts of a report's public methods, also of those that all reports share; `name`: what the examples call it."""
+    return [function_text(m, f"{name}.{n}", "###") for n, m in {**vars(Shown), **vars(kind)}.items() if is_public(n, m)]
 
 
 def is_public(name: str, member: Any) -> bool:
