@@ -226,6 +226,7 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
     report = fix(made.f, torch.ones(3))
     first, *others = [x for x in report.fixes or () if x.chosen]
     assert first.title == "Make the calls once in eager mode before compiling"
+    assert first.assumption.startswith("Calls that were not recorded do not meet these graph breaks either")
     assert (first.before.breaks, first.after.breaks) == (2, 1)
     assert [x.title for x in others] == ["Choose with torch.where"]
     assert 'with torch.compiler.set_stance("force_eager")' in report.patch()

@@ -59,7 +59,10 @@ def compiles() -> int:
 
 
 def latest_compiles(count: int) -> list[tuple[str, str, str]]:
-    """(compile id, the compiler's name of the function, why earlier code did not do: "" if unknown) of the latest compiles."""
+    """(compile id, the compiler's name of the function, why earlier code did not do: "" if unknown) of the latest compiles.
+
+    Those to which the compiler has given no name are left out.
+    """
     with if_present("torch's metrics of compiles"):
         from torch._dynamo.utils import get_compilation_metrics
 
