@@ -89,6 +89,7 @@ def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = 
     return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100
 
 
+@functools.lru_cache(4096)
 def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:
     """`text` in at most `width` pixels; if it is longer, its middle is replaced by an ellipsis."""
     text = " ".join(printable(text[:4000]).split())

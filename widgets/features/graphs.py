@@ -8,6 +8,7 @@ report are long in total, they are not in the model, which says how to get them.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, TypedDict
@@ -158,6 +159,7 @@ def value_text(node: Node) -> str:
     return printable(" ".join(filter(None, (dtype + shape, node.device, node.subclass))), 300)
 
 
+@functools.lru_cache(4096)
 def operation_name(target: str) -> str:
     """`softmax` for `torch.nn.functional.softmax`, `sum` for `torch.ops.aten.sum.dim_IntList`."""
     target = re.sub(r"(?s)^<(?:built-in function|built-in method|function) ([^ >]*).*", r"\1", target)

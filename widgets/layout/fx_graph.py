@@ -91,7 +91,7 @@ class _Rows:
 
     def _passes(self) -> list[list[int] | None]:
         """The points where each edge passes the rows between its ends; None for the longest edges if too many are long."""
-        budget = 2 * (len(self.sizes) + len(self.arcs)) + 200
+        budget = len(self.sizes) + len(self.arcs) + 600
         passes: list[list[int] | None] = [None] * len(self.arcs)
         spans = [range(self.ranks[source] + 1, self.ranks[target]) for source, target in self.arcs]
         for number in sorted(range(len(self.arcs)), key=lambda number: len(spans[number])):
