@@ -76,10 +76,7 @@ def node(shape: Shape, parts: str) -> str:
     classes += (f" dyn-is-{shape.badge}" if shape.badge else "") + (f" dyn-r-{shape.region}" if shape.region else "")
     contents = " ".join(shape.contents)
     data = _data(id=shape.id, kind=shape.kind, box=f"{x:g} {y:g} {w:g} {h:g}", group=shape.group, contents=contents)
-    return (
-        f'<g class="{classes}" {data} transform="translate({x:g} {y:g})" role="button" aria-pressed="false" '
-        f'tabindex="-1"><title>{escape(shape.full)}</title>{parts}</g>'
-    )
+    return f'<g class="{classes}" {data} transform="translate({x:g} {y:g})"><title>{escape(shape.full)}</title>{parts}</g>'
 
 
 def _group(g: Shape) -> str:

@@ -12,9 +12,9 @@ const SVG_NS = "http://www.w3.org/2000/svg";
  * @template {Element} E
  * @param {E} node
  * @param {Record<string, Prop>} props
- * @param {(Child | Child[])[]} children
+ * @param {(Child | Child[])[]} [children]
  */
-function fill(node, props, children) {
+export function fill(node, props, children = []) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") node.addEventListener(name.slice(2), /** @type {EventListener} */ (value));

@@ -90,7 +90,7 @@ function moreBox(id, of, title) {
   const text = title.length > 20 ? `${title.slice(0, 19)}…` : title;
   const node = s(
     "g",
-    { cls: "dyn-node dyn-k-more", role: "button", "aria-pressed": "false", tabindex: "-1" },
+    { cls: "dyn-node dyn-k-more" },
     s("title", { text: title }),
     s("rect", { cls: "dyn-main", width: MORE.w, height: MORE.h, rx: 5 }),
     s("text", { cls: "dyn-strong", x: 12, y: MORE.h / 2 + 4, text }),

@@ -1,6 +1,6 @@
 // The split graph as the kernel drew it, with zoom, search and the keyboard.
 
-import { button, closest, exclusive, h, handled, idOf, markup, reveal, s } from "./dom.js";
+import { button, closest, exclusive, fill, h, handled, idOf, markup, reveal, s } from "./dom.js";
 import { focused, framesOf } from "./focus.js";
 import { search, step } from "./logic.js";
 
@@ -23,6 +23,8 @@ const LEGEND = [
   ["allow", "region: breaks allowed"],
   ["error", "region: breaks are errors"],
 ];
+
+const PRESSABLE = { role: "button", "aria-pressed": "false", tabindex: "-1" };
 
 let serial = 0;
 
@@ -203,7 +205,8 @@ export function splitView(select, enter) {
     svg.setAttribute("role", "group");
     const description = `split graph of ${model.name.slice(0, 200)}; use the arrow keys to follow the arrows`;
     svg.setAttribute("aria-label", description);
-    nodes = new Map(shown.shapes.map(({ id, node }) => [id, node]));
+    markPressed([]);
+    nodes = new Map(shown.shapes.map(({ id, node }) => [id, fill(node, PRESSABLE)]));
     stop = undefined;
     pane.replaceChildren(svg);
     if (zoomed) resize();

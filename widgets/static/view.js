@@ -1,9 +1,9 @@
 // Built from widgets/frontend by npm run build.
-var SVG_NS="http://www.w3.org/2000/svg";function fill(node,props,children){for(let[name,value]of Object.entries(props))value==
-null||value===!1||(typeof value=="function"?node.addEventListener(name.slice(2),value):name==="text"?node.textContent=String(
-value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)));for(let child of children.flat())child!=
-null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
-children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
+var SVG_NS="http://www.w3.org/2000/svg";function fill(node,props,children=[]){for(let[name,value]of Object.entries(props))
+value==null||value===!1||(typeof value=="function"?node.addEventListener(name.slice(2),value):name==="text"?node.textContent=
+String(value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)));for(let child of children.flat())
+child!=null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),
+props,children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
 "button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
 x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part.replace(
 /(\d) (?=[nµm]?s\b)/g,"$1 ")),gives=text=>h("i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text})),classOf=name=>/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
@@ -421,76 +421,77 @@ kind==="continues",entry=frame=>frame.into[0];function following(focus,wide){let
 AFTER;n++){let next=[];for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(
 ({arrow})=>!n||leadsDown(arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);
 for(let to of all.slice(0,Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){
-let text=title.length>20?`${title.slice(0,19)}…`:title;return{node:s("g",{cls:"dyn-node dyn-k-more",role:"button","ari\
-a-pressed":"false",tabindex:"-1"},s("title",{text:title}),s("rect",{cls:"dyn-main",width:MORE.w,height:MORE.h,rx:5}),s("\
-text",{cls:"dyn-strong",x:12,y:MORE.h/2+4,text})),id,kind:"more",group:"",contents:[of],x:0,y:0,...MORE}}var nameOf=shape=>shape.
-node.querySelector(".dyn-name, .dyn-strong")?.textContent||"";function focused(whole,id,wide){let focus=whole.owner.get(
-id)||whole.frames.values().next().value;return focus?placed(focus,following(focus,wide),whole.svg):null}function placed(focus,kept,whole){
-let arrows=[],labels=[],at=new Map,floors=[],before=entry(focus),column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,
-left=col=>MARGIN+(before&&col?MORE.w+COLUMN_GAP+(col-1)*column:col*column),right=0,copy=(shape,x,y)=>{let node=shape.node.
-cloneNode(!0);node.setAttribute("transform",`translate(${x} ${y})`),node.dataset.id=shape.id;let moved={...shape,node,x,
-y};return at.set(shape.id,moved),moved},put=(shape,col,y)=>{let top=Math.max(y,floors[col]??MARGIN);return floors[col]=top+
-shape.h+ROW_GAP,copy(shape,left(col),top)},join=arrow=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||
-!to)return;let points=route(from,to,at.get(to.group)||to),path=arrow.path.cloneNode(!0);if(path.setAttribute("d",rounded(
-points,7)),Object.assign(path.dataset,{s:arrow.source,t:arrow.target}),arrows.push({...arrow,path}),!arrow.label)return;
-let[[ax,ay],[bx,by]]=points.slice(-2),x=leadsDown(arrow)?bx+8:(ax+bx)/2-3*arrow.label.length-2;labels.push(s("text",{cls:"\
-dyn-label",x,y:leadsDown(arrow)?to.y-9:Math.min(ay,by)-6,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},
-plain=(source,target)=>{let path=whole.querySelector(".dyn-arrow")?.cloneNode();path.setAttribute("class","dyn-arrow"),join(
-{path,source,target,kind:"",label:""})},standIn=(frame,id,title,col,y)=>{put(moreBox(id,frame.id,title),col,y),plain(frame.
-id,id)},place=(frame,col,y)=>{let{shape}=frame,{x,y:top}=put(shape,col,y);for(let box of frame.boxes)copy(box,box.x+x-shape.
-x,box.y+top-shape.y);let follows=frame.out.filter(({to})=>entry(to)?.from===frame),mine=follows.filter(({to})=>kept.has(
-to)&&!at.has(to.id)),below=top+shape.h+ROW_GAP;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(
-to,col+1,top),join(arrow);let hidden=follows.filter(({to})=>!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).
-length,words=plural(calls,"more call"),beside=calls&&frame===focus;beside&&standIn(frame,`more-calls-${frame.id}`,words,
-col+1,top+TURN-MORE.h/2);for(let{arrow,to}of mine.filter(({arrow:arrow2})=>leadsDown(arrow2)))place(to,col,below),join(arrow);
-let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`mo\
-re-after-${frame.id}`,rest,col,below)};if(before){let title=`${leadsDown(before.arrow)?"after":"from"} ${nameOf(before.from.
-shape)}`,box=put(moreBox(`more-before-${focus.id}`,before.from.id,title),0,MARGIN+TURN-MORE.h/2);place(focus,1,MARGIN),plain(
-box.id,focus.id)}else place(focus,0,MARGIN);let shapes=[...at.values()],width=Math.max(right,...shapes.map(({x,w})=>x+w))+
-MARGIN,height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,inner=({group,kind})=>!!group||kind==="more"||kind==="bre\
-ak";return{svg:s("svg",{cls:"dyn-picture",viewBox:`0 0 ${width} ${height}`},whole.querySelector("defs")?.cloneNode(!0),shapes.
-filter(shape=>!inner(shape)).map(({node})=>node),arrows.map(({path})=>path),shapes.filter(inner).map(({node})=>node),labels),
-shapes,arrows,width,height}}function route(from,to,outer){let x=from.x+from.w/2,bottom=from.y+from.h,end=to.y+Math.min(TURN,
-to.h/2),beside=to.x>=from.x+from.w;if(!beside&&to.y-bottom<2*ROW_GAP)return[[x,bottom],[x,to.y]];let start=beside?from.y+
-Math.min(TURN,from.h/2):bottom-6,side=beside?outer.x-COLUMN_GAP/2-6:outer.x-12,out=beside?from.x+from.w:from.x;return Math.
-abs(start-end)<1?[[out,end],[to.x,end]]:[[out,start],[side,start],[side,end],[to.x,end]]}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+let text=title.length>20?`${title.slice(0,19)}…`:title;return{node:s("g",{cls:"dyn-node dyn-k-more"},s("title",{text:title}),
+s("rect",{cls:"dyn-main",width:MORE.w,height:MORE.h,rx:5}),s("text",{cls:"dyn-strong",x:12,y:MORE.h/2+4,text})),id,kind:"\
+more",group:"",contents:[of],x:0,y:0,...MORE}}var nameOf=shape=>shape.node.querySelector(".dyn-name, .dyn-strong")?.textContent||
+"";function focused(whole,id,wide){let focus=whole.owner.get(id)||whole.frames.values().next().value;return focus?placed(
+focus,following(focus,wide),whole.svg):null}function placed(focus,kept,whole){let arrows=[],labels=[],at=new Map,floors=[],
+before=entry(focus),column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,left=col=>MARGIN+(before&&col?MORE.
+w+COLUMN_GAP+(col-1)*column:col*column),right=0,copy=(shape,x,y)=>{let node=shape.node.cloneNode(!0);node.setAttribute("\
+transform",`translate(${x} ${y})`),node.dataset.id=shape.id;let moved={...shape,node,x,y};return at.set(shape.id,moved),
+moved},put=(shape,col,y)=>{let top=Math.max(y,floors[col]??MARGIN);return floors[col]=top+shape.h+ROW_GAP,copy(shape,left(
+col),top)},join=arrow=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let points=route(from,
+to,at.get(to.group)||to),path=arrow.path.cloneNode(!0);if(path.setAttribute("d",rounded(points,7)),Object.assign(path.dataset,
+{s:arrow.source,t:arrow.target}),arrows.push({...arrow,path}),!arrow.label)return;let[[ax,ay],[bx,by]]=points.slice(-2),
+x=leadsDown(arrow)?bx+8:(ax+bx)/2-3*arrow.label.length-2;labels.push(s("text",{cls:"dyn-label",x,y:leadsDown(arrow)?to.y-
+9:Math.min(ay,by)-6,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},plain=(source,target)=>{let path=whole.
+querySelector(".dyn-arrow")?.cloneNode();path.setAttribute("class","dyn-arrow"),join({path,source,target,kind:"",label:""})},
+standIn=(frame,id,title,col,y)=>{put(moreBox(id,frame.id,title),col,y),plain(frame.id,id)},place=(frame,col,y)=>{let{shape}=frame,
+{x,y:top}=put(shape,col,y);for(let box of frame.boxes)copy(box,box.x+x-shape.x,box.y+top-shape.y);let follows=frame.out.
+filter(({to})=>entry(to)?.from===frame),mine=follows.filter(({to})=>kept.has(to)&&!at.has(to.id)),below=top+shape.h+ROW_GAP;
+for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow);let hidden=follows.
+filter(({to})=>!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=plural(calls,"more call"),beside=calls&&
+frame===focus;beside&&standIn(frame,`more-calls-${frame.id}`,words,col+1,top+TURN-MORE.h/2);for(let{arrow,to}of mine.filter(
+({arrow:arrow2})=>leadsDown(arrow2)))place(to,col,below),join(arrow);let rest=[!beside&&calls&&words,hidden.length>calls&&
+"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,below)};if(before){let title=`${leadsDown(
+before.arrow)?"after":"from"} ${nameOf(before.from.shape)}`,box=put(moreBox(`more-before-${focus.id}`,before.from.id,title),
+0,MARGIN+TURN-MORE.h/2);place(focus,1,MARGIN),plain(box.id,focus.id)}else place(focus,0,MARGIN);let shapes=[...at.values()],
+width=Math.max(right,...shapes.map(({x,w})=>x+w))+MARGIN,height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,inner=({
+group,kind})=>!!group||kind==="more"||kind==="break";return{svg:s("svg",{cls:"dyn-picture",viewBox:`0 0 ${width} ${height}`},
+whole.querySelector("defs")?.cloneNode(!0),shapes.filter(shape=>!inner(shape)).map(({node})=>node),arrows.map(({path})=>path),
+shapes.filter(inner).map(({node})=>node),labels),shapes,arrows,width,height}}function route(from,to,outer){let x=from.x+
+from.w/2,bottom=from.y+from.h,end=to.y+Math.min(TURN,to.h/2),beside=to.x>=from.x+from.w;if(!beside&&to.y-bottom<2*ROW_GAP)
+return[[x,bottom],[x,to.y]];let start=beside?from.y+Math.min(TURN,from.h/2):bottom-6,side=beside?outer.x-COLUMN_GAP/2-6:
+outer.x-12,out=beside?from.x+from.w:from.x;return Math.abs(start-end)<1?[[out,end],[to.x,end]]:[[out,start],[side,start],
+[side,end],[to.x,end]]}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
 le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
-hed frame"],["empty","empty frame"],["allow","region: breaks allowed"],["error","region: breaks are errors"]],serial=0;function parsed(text){
-serial++;let own=text.replace(/(id="|url\(#)dyn-/g,`$1dyn-${serial}-`);return picture(markup(own).firstElementChild)}function picture(svg){
-let shapes=[...svg.querySelectorAll(".dyn-node")].map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,
-[x,y,w,h2]=box.split(" ").map(Number);return{node,id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[
-...svg.querySelectorAll(".dyn-arrow")].map(path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{
-path,source,target,kind,label:label2}}),[,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{
-svg,shapes,arrows,width,height}}function keyOf(kind){let size={x:1,y:1,width:18,height:11,rx:kind==="break"||kind==="all\
-owed"?5.5:3},shape=s("rect",{cls:"dyn-main dyn-frame",...size}),behind=kind==="recompile"&&s("rect",{cls:"dyn-frame",...size,
-x:4,y:-2}),cls=`dyn-k-${kind==="allowed"?"break":kind} dyn-is-${kind} dyn-r-${kind} ${kind==="graph"&&"dyn-g0"}`;return s(
-"svg",{cls:"dyn-picture",width:20,height:13,"aria-hidden":"true"},s("g",{cls},behind,shape))}function legendOf(svg){return LEGEND.
-filter(([kind])=>svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}`)).map(([kind,text])=>h("span",{},keyOf(
-kind),text))}function draggable(pane){let drag=null;return pane.addEventListener("pointerdown",({button:button2,pointerType,
-clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),
-pane.addEventListener("pointermove",event=>{if(!drag||!(event.buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-
-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),
-()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){let icon=(text,name,act)=>button("dyn-bt\
-n dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",tabindex:"-1"}),field=h("input",{cls:"\
-dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search the split graph by name or line"}),found=h(
-"span",{cls:"dyn-found",role:"status"}),wholeButton=button("dyn-btn","Whole graph",()=>showAll(!showWhole)),tools=h("div",
-{cls:"dyn-tools"},field,found,wholeButton,icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*
-1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),bar2=h("div",
-{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,
-legend2),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",shown=null,nodes=new Map,
-stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,wide=new Set,showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(
-.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute("width",String(Math.round(shown.width*scale))),shown?.
-svg.setAttribute("height",String(Math.round(shown.height*scale)))}function fit(least=.6,otherwise=.8){let room=pane.clientWidth-
-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:
-all,resize()}function showAll(all){showWhole=all,zoomed=!1,content&&draw(content),highlight(selected)()}function draw(model){
-content!==model&&(whole=model.split.large?parsed(model.split.svg):null,frames=whole&&framesOf(whole),wide=new Set),content=
-model;let{split}=model;if(!split.svg)return;frames&&whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||
-whole:shown=parsed(split.svg);let{svg}=shown;svg.setAttribute("role","group");let description=`split graph of ${model.name.
-slice(0,200)}; use the arrow keys to follow the arrows`;svg.setAttribute("aria-label",description),nodes=new Map(shown.shapes.
-map(({id,node:node2})=>[id,node2])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||
-resize(),wholeButton.hidden=!frames,wholeButton.setAttribute("aria-pressed",String(showWhole)),legend2.replaceChildren(...legendOf(
-svg)),tabStop(selected),find()}function shownAs(id){return nodes.has(id)?id:shown?.shapes.find(shape=>shape.contents.includes(
-id))?.id||id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(frame.id)&&frame.out.every(({to})=>nodes.
+hed frame"],["empty","empty frame"],["allow","region: breaks allowed"],["error","region: breaks are errors"]],PRESSABLE={
+role:"button","aria-pressed":"false",tabindex:"-1"},serial=0;function parsed(text){serial++;let own=text.replace(/(id="|url\(#)dyn-/g,
+`$1dyn-${serial}-`);return picture(markup(own).firstElementChild)}function picture(svg){let shapes=[...svg.querySelectorAll(
+".dyn-node")].map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,[x,y,w,h2]=box.split(" ").map(Number);
+return{node,id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[...svg.querySelectorAll(".dyn-a\
+rrow")].map(path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{path,source,target,kind,label:label2}}),
+[,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{svg,shapes,arrows,width,height}}function keyOf(kind){
+let size={x:1,y:1,width:18,height:11,rx:kind==="break"||kind==="allowed"?5.5:3},shape=s("rect",{cls:"dyn-main dyn-frame",
+...size}),behind=kind==="recompile"&&s("rect",{cls:"dyn-frame",...size,x:4,y:-2}),cls=`dyn-k-${kind==="allowed"?"break":
+kind} dyn-is-${kind} dyn-r-${kind} ${kind==="graph"&&"dyn-g0"}`;return s("svg",{cls:"dyn-picture",width:20,height:13,"ar\
+ia-hidden":"true"},s("g",{cls},behind,shape))}function legendOf(svg){return LEGEND.filter(([kind])=>svg.querySelector(`.\
+dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}`)).map(([kind,text])=>h("span",{},keyOf(kind),text))}function draggable(pane){
+let drag=null;return pane.addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==
+0||pointerType!=="mouse"||(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermo\
+ve",event=>{if(!drag||!(event.buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.
+hypot(dx,dy)>CLICK,drag.far&&([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=
+null,far}}function splitView(select,enter){let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,
+title:name}),pane=h("div",{cls:"dyn-pane",tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"S\
+earch name or line","aria-label":"search the split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),
+wholeButton=button("dyn-btn","Whole graph",()=>showAll(!showWhole)),tools=h("div",{cls:"dyn-tools"},field,found,wholeButton,
+icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h(
+"div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),
+node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,legend2),markPressed=exclusive("aria-pressed"),wasDragged=draggable(
+pane),content=null,selected="",shown=null,nodes=new Map,stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,wide=new Set,
+showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute(
+"width",String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}
+function fit(least=.6,otherwise=.8){let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.
+width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=
+!1,content&&draw(content),highlight(selected)()}function draw(model){content!==model&&(whole=model.split.large?parsed(model.
+split.svg):null,frames=whole&&framesOf(whole),wide=new Set),content=model;let{split}=model;if(!split.svg)return;frames&&
+whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||whole:shown=parsed(split.svg);let{svg}=shown;svg.setAttribute(
+"role","group");let description=`split graph of ${model.name.slice(0,200)}; use the arrow keys to follow the arrows`;svg.
+setAttribute("aria-label",description),markPressed([]),nodes=new Map(shown.shapes.map(({id,node:node2})=>[id,fill(node2,
+PRESSABLE)])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),wholeButton.
+hidden=!frames,wholeButton.setAttribute("aria-pressed",String(showWhole)),legend2.replaceChildren(...legendOf(svg)),tabStop(
+selected),find()}function shownAs(id){return nodes.has(id)?id:shown?.shapes.find(shape=>shape.contents.includes(id))?.id||
+id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(frame.id)&&frame.out.every(({to})=>nodes.
 has(to.id)):!0}function tabStop(id){return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],
 stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!shown)
 return()=>{};frames&&!showWhole&&moved&&!isAround(chosen)&&content&&draw(content);let id=shownAs(chosen),node2=nodes.get(
