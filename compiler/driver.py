@@ -14,6 +14,7 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 import warnings
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
-from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
@@ -147,7 +148,11 @@ class Run:
         annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
             ("the regions are not shown", self.regions, lambda report, regions: regions.annotate(report)),
             ("inputs: not shown", self._tried, inputs.annotate_inputs),
-            ("profile: not measured", self._measured, profile.annotate_profile),
+            (
+                "profile: not measured",
+                self._measured,
+                functools.partial(profile.annotate_profile, function=self._last_called[0]),
+            ),
             ("the check is not shown", self._checked, self._annotate_check),
         ]
         for failed, found, annotate in annotations:
@@ -169,11 +174,17 @@ class Run:
         from dynascope.compiler.lab import check
 
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
-        last = "" if self._call is None else self.recording.name_of(self._call.target)
-        others = [name for name in map(user_name, self.recording.called) if name != last]
-        if last and others:
+        last, others = self._last_called
+        if others:
             self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
         report.check = checked
+
+    @property
+    def _last_called(self) -> tuple[str, list[str]]:
+        """The name of what was called last, and those of the others that were called; ("", []) without others."""
+        last = "" if self._call is None else self.recording.name_of(self._call.target)
+        others = [name for name in map(user_name, self.recording.called) if name != last]
+        return (last, others) if last and others else ("", [])
 
     def _locate(self, report: Report) -> None:
         """Search where the numbers differ, for `--check=where`."""
@@ -249,23 +260,26 @@ class Run:
 
         call = self._call = self._calls.last
         self._calls.last = None
-        calls, show = self._chosen.profile, self.recording.show_progress
+        calls, show, before = self._chosen.profile, self.recording.show_progress, caches.compiles()
         with self.quiet():
             if self._chosen.check:
                 show("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
                     self._checked = self.user_code(check.compare, call)
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
-            if calls is None:
-                return
-            with _unless_fault("profile: not measured", self.notes):
-                self._measured = self.user_code(profile.measure, call, calls, show)
+            if calls is not None:
+                with _unless_fault("profile: not measured", self.notes):
+                    self._measured = self.user_code(profile.measure, call, calls, show)
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("inputs: not tried", self.notes):
                     self._tried = self.user_code(inputs.try_inputs, call, given, calls)
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that this run compiles was called")
+        if self._chosen.keep and (again := caches.compiles() - before) > 0:
+            self.notes.append(
+                f"--keep: the recompile limit also counts what repeated calls compiled ({plural(again, 'frame')})"
+            )
 
 
 @contextlib.contextmanager

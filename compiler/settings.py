@@ -93,7 +93,7 @@ class Settings:
     )  # fmt: skip
     profile: int | None = _option(
         None, "Afterwards repeat the last compiled call N times under torch.profiler, restoring what it changes, and show "
-        "where its time goes and what each break costs; 10 times if no number is given.",
+        "where its time goes and what each break costs; 10 times if no number is given. 0: not, whatever %config says.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
     inputs: Any = _option(

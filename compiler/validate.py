@@ -123,6 +123,7 @@ def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
 
 def with_suggestion(message: str, parser: argparse.ArgumentParser) -> str:
     """A message of argparse, with a suggestion for a flag that it does not know: `--fullgraf (did you mean --fullgraph?)`."""
+    message = message.replace("ignored explicit argument", "takes no value such as")
     _, unrecognized, given = message.partition("unrecognized arguments: ")
     unknown = next((word.partition("=")[0] for word in given.split() if word.startswith("--")), None)
     if not unrecognized or unknown is None:

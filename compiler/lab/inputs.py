@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dynascope.compiler.builder.report_builder import summary
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.capture.torch_private import config, hook_installer
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.objects import is_array
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, payback
@@ -46,7 +46,7 @@ class InputResult:
 
 def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[InputResult]:
     """Call the compiled function as that call did, with each input; after an interrupt, the remaining inputs are left out."""
-    tried = []
+    tried, counted = [], dict(hook_installer.HOOKS.calls)
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
@@ -58,6 +58,8 @@ def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[In
     except KeyboardInterrupt:
         if tried and tried[-1].measured is None:
             tried[-1].run.error = INTERRUPTED
+    finally:
+        hook_installer.HOOKS.calls = counted  # these calls are not the program's
     return tried
 
 

@@ -34,7 +34,6 @@ from dynascope.compiler.report import Profile, Report, Verdict, first_line, mess
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.source.code import user_name
 
-DEFAULT_CALLS = 10
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
 _NOT_PROFILED = "profile: not measured: "
@@ -201,9 +200,7 @@ class Measurement:
         return statistics.median(profiled) - statistics.median(self.compiled) if profiled else 0.0
 
 
-def measure(
-    call: RecordedCall | None, calls: int = DEFAULT_CALLS, on_progress: Callable[[str], None] = lambda stage: None
-) -> Measurement:
+def measure(call: RecordedCall | None, calls: int = 10, on_progress: Callable[[str], None] = lambda stage: None) -> Measurement:
     """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
         return Measurement(failed=f"{_NOT_PROFILED}nothing that this run compiles was called")
@@ -326,15 +323,15 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
 # -- the report ------------------------------------------------------------------------------------------------
 
 
-def annotate_profile(report: Report, measured: Measurement) -> None:
-    """Set the report's profile; if nothing could be measured, a note says why."""
+def annotate_profile(report: Report, measured: Measurement, function: str = "") -> None:
+    """Set the report's profile; if nothing could be measured, a note says why.  `function`: as in the Profile."""
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
     profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
-    profile.devices = measured.devices
+    profile.devices, profile.function = measured.devices, function
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):

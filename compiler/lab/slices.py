@@ -512,7 +512,7 @@ def quartiles(values: list[float]) -> list[float]:
 
 
 def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> list[BreakCost]:
-    """The cost of each break that the calls ran into; the most expensive first, unknown costs last.
+    """The cost of each break; the most expensive first, unknown costs last.
 
     `overhead`: seconds by which the profiler makes each call longer; they are subtracted, so that the rest adds up to the call
     without a profiler.
@@ -541,8 +541,8 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
         if not any(caused):
-            continue
-        if b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
+            cost = BreakCost(break_=b.id, seconds=None, method="not reached", calls=len(calls))
+        elif b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame", calls=len(calls))
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
         else:

@@ -92,16 +92,13 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
     not_seen = gone if "now" in partial else _not_seen(gone, now)
     return Diff(
-        partial=partial,
+        partial=partial, not_seen=not_seen, new=[] if "before" in partial else new, moved=moved,
         gone=[b for b in gone if not any(b is other for other in not_seen)],
-        not_seen=not_seen,
-        new=[] if "before" in partial else new,
-        moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
-    )
+    )  # fmt: skip
 
 
 def _why_partial(run: ReportData) -> str:

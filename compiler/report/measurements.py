@@ -18,8 +18,9 @@ from dynascope.compiler.report.data import FailedGuard, LazyPart, Part, SparsePa
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
 #: the eager ops; "device idle": as "gap", but at most the time in which the devices were idle; "eager frame": not computed,
-#: because the break's frame runs eagerly, and the speed of its compiled code is unknown
-CostMethod = Literal["gap", "device idle", "eager frame"]
+#: because the break's frame runs eagerly, and the speed of its compiled code is unknown; "not reached": not computed, because
+#: the call did not run into the break
+CostMethod = Literal["gap", "device idle", "eager frame", "not reached"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower;
 #: "unclear": the times vary by more than they differ
@@ -143,7 +144,7 @@ class BreakCost(Part, kw_only=True):
     ops_seconds: float = 0.0
     #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
     eager_seconds: float | None = None
-    #: how often a call runs into the break; 0 if the method is "eager frame"
+    #: how often a call runs into the break; 0 if the method is "eager frame" or "not reached"
     times: float = 0.0
 
     @property
@@ -178,6 +179,8 @@ class Profile(Part, kw_only=True):
     """What a call takes, and where its time goes, from more calls without the profiler, and `calls` under torch.profiler."""
 
     calls: int
+    #: the function or module that was called; "" if the run called no other
+    function: str = ""
     #: median time of a warm call in a loop, without the profiler, and its spread
     median_seconds: float
     spread: list[float] = []
@@ -196,6 +199,11 @@ class Profile(Part, kw_only=True):
     devices: list[str] = []
     #: what repeating the call could not undo, and how far the figures can be trusted
     notes: list[str] = []
+
+    @property
+    def unreached(self) -> set[str]:
+        """Ids of the breaks that the call did not run into: what they cost other calls is unknown."""
+        return {c.break_ for c in self.breaks if c.method == "not reached"}
 
     @property
     def seconds_of_breaks(self) -> float:

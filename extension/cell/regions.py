@@ -184,9 +184,7 @@ class ActiveRegions:
         if fullgraph:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
             return
-        if report.error is not None:
-            return  # without the error, more might have been traced
-        traced = {(f.file, name) for f in report.frames for name in (f.name, f.code_name)}
+        traced = {(f.file, name) for f in report.frames if f.status != "ignored" for name in (f.name, f.code_name)}
         traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
         traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}
         for span in every:

@@ -6,7 +6,6 @@ something that the view can select (graph, break or frame), or is empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -92,7 +91,8 @@ def timeline(places: Places) -> TimeLine | None:
     segments = [(n, s) for n, lane in enumerate(profile.lanes) for s in profile.segments if s.lane == lane]
     shares = [(key, part) for key, part in profile.shares.items() if key in SHARES and (part > 0 or key == "unaccounted")]
     return {
-        "total": time_text(drawn), "call": f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})",
+        "total": time_text(drawn),
+        "call": f"{time_text(profile.median_seconds)} {a_call(profile)} (median of warm calls in a loop{half})",
         "profiled": f"under torch.profiler{parts}", "lanes": [shorten(lane, 60) for lane in profile.lanes],
         "segments": [_segment(s, drawn, lane, places) for lane, s in segments],
         "shares": [
@@ -100,8 +100,13 @@ def timeline(places: Places) -> TimeLine | None:
             for key, part in shares
         ],
         "verdict": printable(verdict_words(profile), 1000), "devices": printable(", ".join(profile.devices), 300),
-        "inputs": input_rows(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
+        "inputs": input_rows(report), "inputs_summary": inputs_summary(report) if report.inputs else "",
     }  # fmt: skip
+
+
+def a_call(profile: Profile) -> str:
+    """`a call`, and of what if the run called more than that."""
+    return f"a call of `{printable(profile.function, 200)}`" if profile.function else "a call"
 
 
 def verdict_words(profile: Profile) -> str:
@@ -115,7 +120,8 @@ def verdict_words(profile: Profile) -> str:
         "unclear": "which is faster is unclear, as the times vary by more than that",
     }.get(v.payback or "", faster)  # fmt: skip
     pays = f"; compiling pays for itself after {_calls(v.payback_calls)}" if v.payback_calls is not None else ""
-    return f"Compiled, it takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
+    it = a_call(profile) if profile.function else "it"
+    return f"Compiled, {it} takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
 
 
 def _calls(count: int) -> str:
@@ -143,6 +149,8 @@ def _segment(s: Segment, drawn: float, lane: int, places: Places) -> TimeSegment
 
 def cost_words(cost: BreakCost) -> str:
     """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
+    if cost.method == "not reached":
+        return "cost unknown: the measured call did not run into it"
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
@@ -191,15 +199,16 @@ def input_words(run: InputRun) -> str:
     return words + unknown.get(run.payback, ": never pays back") if run.payback is not None else words
 
 
-def inputs_summary(runs: Sequence[InputRun]) -> str:
+def inputs_summary(report: Report) -> str:
     """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
+    runs, of = report.inputs or [], a_call(report.profile).removeprefix("a call") if report.profile else ""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     eager, failed = (sum(r.outcome == outcome for r in runs) for outcome in ("eager", "failed"))
     compiled = f"another compile ({seconds(sum(r.compile_seconds for r in many))})"
     counts = ((len(many), "needs", "need", compiled), (eager, "runs", "run", "eagerly"))
     parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
     parts += [f"{failed} could not be measured"] if failed else []
-    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile in the recorded state'}"
+    return f"{plural(len(runs), 'input')}{of}: {', '.join(parts) or 'none needs another compile in the recorded state'}"
 
 
 # -- text -------------------------------------------------------------------------------------------
@@ -229,5 +238,5 @@ def share_words(shares: list[Share]) -> str:
 def input_lines(report: Report, terminal: Terminal, most: int) -> list[str]:
     """The first inputs of a list: what each made the compiler do, and what a call with it takes."""
     rows = [f"{number}. {row['arguments']}: {row['words']}" for number, row in enumerate(input_rows(report), 1)]
-    out = ["", terminal.paint(inputs_summary(report.inputs or ()), "bold")] if rows else []
+    out = ["", terminal.paint(inputs_summary(report), "bold")] if rows else []
     return out + [line for words in capped(rows, most) for line in terminal.wrap(words, "    ", 3)]

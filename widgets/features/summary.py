@@ -21,7 +21,7 @@ from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixe
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.run_time import SHARES, verdict_words
+from dynascope.widgets.features.run_time import SHARES, a_call, verdict_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, grouped, printable, shorten
 
@@ -180,12 +180,16 @@ def recommendation(places: Places) -> Recommendation | None:
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
-        if report.breaks and profile.is_worth_fixing:
-            said.append(_gain(report, profile, "removing all graph breaks"))
-        elif report.breaks and profile.shares:
+        unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
+        if report.breaks and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
+            said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
+        elif report.breaks and profile.shares and not unknown:
             said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
+        if unknown:
+            count = plural(len(unknown), "graph break")
+            said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, does not run into them.")
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
         elif slower:
@@ -197,7 +201,8 @@ def recommendation(places: Places) -> Recommendation | None:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
     if profile is None and words and report.settings:  # a run that is only observed has no such flags
-        said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
+        why = next((note.partition(": not measured: ")[2] for note in report.notes if note.startswith("profile: ")), "")
+        said.append(f"what a call spends its time on is not known: {why or '`--profile`, or profile=10, measures it'}.")
     return {
         "first": printable(said[0], 1500), "id": id,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
@@ -340,6 +345,7 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     go.
     """
     gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}  # torch's own do not stay then, either
+    gone |= profile.unreached
     own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b) and b.id not in gone}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
@@ -347,7 +353,7 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     gaps = sum(s.duration for s in profile.segments if s.break_ in own and s.kind == "gap")
     stays = gaps / (profile.profiled_seconds or whole)
     long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
-    if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
+    if profile.is_worth_fixing and {f.stopped_by for f in report.frames if f.status == "skipped"} - {None, *profile.unreached}:
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         if whole * (around - stays) > spent:
             spent, at_most = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
@@ -355,8 +361,9 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     if not spent:
         return f"{words} gains nothing that can be measured."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
-    call = "profiled call" if whole < profile.median_seconds else "call"  # the former if something disturbed the others
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a {call} takes, {share}{at_most}."
+    # a profiled one if something disturbed the others
+    call = "a profiled call" if whole < profile.median_seconds else a_call(profile)
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{at_most}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:
@@ -369,12 +376,12 @@ def _dominant(places: Places, profile: Profile) -> str:
     left_out |= {"waiting"} if busy else set()
     shares = {name: value for name, value in profile.shares.items() if name in SHARES and name not in left_out}
     if busy >= _BUSY:
-        words, kinds, part = f"the device is busy for {busy:.0%} of a call", ["kernel", "copy"], busy
+        words, kinds, part = f"the device is busy for {busy:.0%} of {a_call(profile)}", ["kernel", "copy"], busy
     elif not shares:
         return ""
     else:
         name, part = max(shares.items(), key=lambda share: share[1])
-        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {part:.0%} of a call"
+        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {part:.0%} of {a_call(profile)}"
         also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
         also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
         words += "".join(f", {share}" for share in also)
@@ -384,16 +391,13 @@ def _dominant(places: Places, profile: Profile) -> str:
     for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
         number, graph = places.graphs[id]
         ran, frame = [s for s in segments if s.graph == id], places.frames.get(graph.frame)
-        kernels, ops = ((_kernel(s.label), s.duration) for s in ran), ((o.name, o.seconds) for s in ran for o in s.ops)
+        # kernels without the types of their templates
+        kernels = ((shorten(s.label.removeprefix("void ").partition("<")[0], 40), s.duration) for s in ran)
+        ops = ((o.name, o.seconds) for s in ran for o in s.ops)
         words += f"; graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
         dearest = [f"`{op}` {time_text(seconds)}" for op, seconds in _summed(kernels if busy >= _BUSY else ops)[:3]]
         words += f"; its slowest operations: {', '.join(dearest)}" if dearest else ""
     return f"{words}."
-
-
-def _kernel(name: str) -> str:
-    """The name of a kernel without the types of its template, and without its end if it is long."""
-    return shorten(name.removeprefix("void ").partition("<")[0], 40)
 
 
 def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:

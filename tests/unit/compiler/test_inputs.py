@@ -13,7 +13,7 @@ from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.lab.profile import INTERRUPTED
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import InputRun, Report
+from dynascope.compiler.report import InputRun, Profile, Report
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.features.run_time import input_words, inputs_summary
 
@@ -99,6 +99,7 @@ def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
     assert (report.summary.breaks, report.summary.recompiles, len(report.breaks)) == (2, 0, 4)
     assert "second call: it has the same graph breaks" in report.notes
     assert str(report).count(", only with --inputs)") == 2
+    assert not any("later call" in note for note in explain(lambda x: x, profile=1, inputs=[x, x])(x).notes)
 
 
 def test_inputs_are_tried_in_the_gradient_mode_of_the_call() -> None:
@@ -143,5 +144,6 @@ def test_in_words() -> None:
         InputRun(arguments="b", outcome="recompiled", compile_seconds=0.5),
         InputRun(arguments="c", outcome="eager"),
     ]
-    assert inputs_summary(runs) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
-    assert inputs_summary(runs[:1]) == "1 input: none needs another compile in the recorded state"
+    assert inputs_summary(Report(inputs=runs)) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
+    of_f = Report(inputs=runs[:1], profile=Profile(calls=1, median_seconds=1.0, function="f"))
+    assert inputs_summary(of_f) == "1 input of `f`: none needs another compile in the recorded state"

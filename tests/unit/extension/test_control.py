@@ -15,6 +15,7 @@ from clicks import Clicks, clicks
 from IPython.display import clear_output
 from msgspec import structs
 
+from dynascope.compiler.driver import last
 from dynascope.compiler.report import FlagOrigin
 from dynascope.compiler.source.origin import origin
 from dynascope.runs.rerun import Output
@@ -115,6 +116,10 @@ def test_a_generator_has_no_region(shell: Any) -> None:
 def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
     report = shell.report("%%compile --region inner=error", *INNER, "def f(x): return x + 1", "f(x)")
     assert "--region inner=error had no effect: inner was not traced in this run." in report.notes
+    code = ["import logging", "def f(x):", "    logging.getLogger('x').warning('hi')", "    return x + 1", "f(x)"]
+    for option in ("", "--error-on-graph-break "):
+        shell(f"%%compile {option}--region logging.Logger.warning=allow", *code)
+        assert "logging.Logger.warning was not traced in this run." in str(last().notes)
 
 
 def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:

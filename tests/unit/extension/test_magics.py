@@ -22,6 +22,7 @@ from dynascope.options import command_line
     ("line", "body", "message"),
     [
         ("--bakend eager", "1", "unrecognized arguments: --bakend eager (did you mean --backend?)"),
+        ("--fullgraph=maybe", "1", "argument --fullgraph/--no-fullgraph: takes no value such as 'maybe'"),
         ("--fullgraf", "1", "unrecognized arguments: --fullgraf (did you mean --fullgraph?)"),
         ("--xyzzy", "1", "unrecognized arguments: --xyzzy"),
         ("--mode fast", "1", "argument --mode: invalid choice: 'fast'"),

@@ -38,6 +38,9 @@ def test_a_line_magic_takes_profile_with_and_without_a_number(shell):
     shell("def g(a):", "    return a.sin()")
     assert shell.report("%compile --profile g(x)").profile.calls == 10
     assert shell.report("%compile --profile 2 g(x)").profile.calls == 2
+    shell("%config DynascopeMagics.profile = 2")
+    assert shell.report("%compile --profile 0 g(x)").profile is None
+    shell("%config DynascopeMagics.profile = None")
 
 
 def test_output_of_the_repeated_calls_is_held_back(shell):
@@ -65,7 +68,7 @@ def test_what_a_reset_has_dropped_is_not_measured(shell):
 
 def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     report = shell.report(
-        "%%compile --profile 1 --inputs sizes",
+        "%%compile --profile 1 --inputs sizes --keep",
         "def f(a):",
         "    return a * 2",
         "sizes = [torch.ones(n) for n in (3, 5, 6)]",
@@ -73,6 +76,7 @@ def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     )
     assert [r.outcome for r in report.inputs] == ["reused", "recompiled", "reused"], report.notes
     assert report.settings["inputs"] == "sizes"
+    assert "--keep: the recompile limit also counts what repeated calls compiled (1 frame)" in report.notes
     assert "float32[5]" in str(report)
     assert "needs another compile" in str(report)
 

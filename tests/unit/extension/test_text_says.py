@@ -233,9 +233,11 @@ def test_a_call_that_a_caught_assertion_ends_is_not_said_to_be_resumed(shell):
     assert "(the call ends here with AssertionError)" in str(report)
 
 
-def test_a_check_names_the_call_that_it_repeats_and_what_it_leaves_out(shell):
-    lines = ["%%compile --check", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
-    assert "check: this was the last compiled call, of g; not compared: f." in shell.report(*lines).notes
+def test_a_repeated_call_is_named_and_what_it_leaves_out(shell):
+    lines = ["%%compile --check --profile 1", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
+    report = shell.report(*lines)
+    assert "check: this was the last compiled call, of g; not compared: f." in report.notes
+    assert " a call of `g` (median" in str(report)
     assert not any("last compiled call" in note for note in shell.report(*lines[:2], "f(torch.ones(3))").notes)
 
 

@@ -49,6 +49,8 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "Remaining" not in text, "nobody has tried it"
     assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks: not tried here" in text
     assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
+    report.notes.append("profile: not measured: it raised")
+    assert "What a call spends its time on is not known: it raised." in advice(report)["more"]
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
@@ -347,6 +349,16 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
     free = profiled(model(breaks=12), 0.0)
     assert advice(free)["first"] == "leave the graph breaks: removing all of them gains nothing that can be measured."
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
+    assert free.profile is not None
+    free.profile.function = "g"
+    free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
+    elsewhere = advice(free)
+    assert elsewhere["first"].startswith("at model.py:8 in Block0.forward (zoo)")
+    assert "Removing the measured graph breaks gains nothing that can be measured." in elsewhere["more"]
+    assert (
+        "The cost of 11 graph breaks is unknown: a call of `g`, as it was measured, does not run into them."
+        in elsewhere["more"]
+    )
 
 
 @pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
