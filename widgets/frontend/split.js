@@ -152,6 +152,8 @@ export function splitView(select, enter) {
   let ids = [];
   let scale = 1;
   let zoomed = false;
+  /** Whether the browser has laid out the pane; to ask for its width before would make it lay out the page twice. */
+  let isPlaced = false;
   /** Of a large report, the whole picture, of which the frames around the selected one are shown. @type {DrawnPicture | null} */
   let whole = null;
   /** Its frames. @type {ReturnType<typeof framesOf> | null} */
@@ -209,7 +211,7 @@ export function splitView(select, enter) {
     nodes = new Map(shown.shapes.map(({ id, node }) => [id, fill(node, PRESSABLE)]));
     stop = undefined;
     pane.replaceChildren(svg);
-    if (zoomed) resize();
+    if (zoomed || !isPlaced) resize();
     else fit();
     if (!svg.hasAttribute("width")) resize();
     wholeButton.hidden = !frames;
@@ -328,6 +330,7 @@ export function splitView(select, enter) {
   }
 
   const observer = new ResizeObserver(() => {
+    isPlaced = true;
     if (zoomed || !content) return;
     fit();
     highlight(selected)();

@@ -478,42 +478,42 @@ wholeButton=button("dyn-btn","Whole graph",()=>showAll(!showWhole)),tools=h("div
 icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h(
 "div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),
 node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,legend2),markPressed=exclusive("aria-pressed"),wasDragged=draggable(
-pane),content=null,selected="",shown=null,nodes=new Map,stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,wide=new Set,
-showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute(
-"width",String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}
-function fit(least=.6,otherwise=.8){let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.
-width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=
-!1,content&&draw(content),highlight(selected)()}function draw(model){content!==model&&(whole=model.split.large?parsed(model.
-split.svg):null,frames=whole&&framesOf(whole),wide=new Set),content=model;let{split}=model;if(!split.svg)return;frames&&
-whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||whole:shown=parsed(split.svg);let{svg}=shown;svg.setAttribute(
-"role","group");let description=`split graph of ${model.name.slice(0,200)}; use the arrow keys to follow the arrows`;svg.
-setAttribute("aria-label",description),markPressed([]),nodes=new Map(shown.shapes.map(({id,node:node2})=>[id,fill(node2,
-PRESSABLE)])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),wholeButton.
-hidden=!frames,wholeButton.setAttribute("aria-pressed",String(showWhole)),legend2.replaceChildren(...legendOf(svg)),tabStop(
-selected),find()}function shownAs(id){return nodes.has(id)?id:shown?.shapes.find(shape=>shape.contents.includes(id))?.id||
-id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(frame.id)&&frame.out.every(({to})=>nodes.
-has(to.id)):!0}function tabStop(id){return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],
-stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!shown)
-return()=>{};frames&&!showWhole&&moved&&!isAround(chosen)&&content&&draw(content);let id=shownAs(chosen),node2=nodes.get(
-id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.toggle("dyn-on",source===id||
-target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])part&&reveal(pane,part.querySelector(
-".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(
-ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(
-id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} elsewhere`:""}`:"nothing found";found.
-textContent=searching?count:""}field.addEventListener("input",find),field.addEventListener("keydown",event=>{if(event.key===
-"Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else
-return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||
-dragged)return;let id=idOf(hit);widen(id)||(select(id),(nodes.get(id)||hit).focus({preventScroll:!0}))});let onWheel=event=>{
-!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("w\
-heel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key===
-"+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.
-startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(
-event)});function walk(id,key){let next=shown&&tabStop(step(shown,id,key));next&&(next.focus({preventScroll:!0}),reveal(
-pane,next.querySelector(".dyn-main")))}function widen(id){let box=shown?.shapes.find(shape=>shape.id===id&&shape.kind===
-"more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(selected)?.id===of?draw(content):select(
-of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),
-further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});return observer.
-observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES2=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES2.
+pane),content=null,selected="",shown=null,nodes=new Map,stop,ids=[],scale=1,zoomed=!1,isPlaced=!1,whole=null,frames=null,
+wide=new Set,showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.
+svg.setAttribute("width",String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.
+height*scale)))}function fit(least=.6,otherwise=.8){let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(
+1,room/shown.width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=
+all,zoomed=!1,content&&draw(content),highlight(selected)()}function draw(model){content!==model&&(whole=model.split.large?
+parsed(model.split.svg):null,frames=whole&&framesOf(whole),wide=new Set),content=model;let{split}=model;if(!split.svg)return;
+frames&&whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||whole:shown=parsed(split.svg);let{svg}=shown;
+svg.setAttribute("role","group");let description=`split graph of ${model.name.slice(0,200)}; use the arrow keys to follo\
+w the arrows`;svg.setAttribute("aria-label",description),markPressed([]),nodes=new Map(shown.shapes.map(({id,node:node2})=>[
+id,fill(node2,PRESSABLE)])),stop=void 0,pane.replaceChildren(svg),zoomed||!isPlaced?resize():fit(),svg.hasAttribute("wid\
+th")||resize(),wholeButton.hidden=!frames,wholeButton.setAttribute("aria-pressed",String(showWhole)),legend2.replaceChildren(
+...legendOf(svg)),tabStop(selected),find()}function shownAs(id){return nodes.has(id)?id:shown?.shapes.find(shape=>shape.
+contents.includes(id))?.id||id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(frame.id)&&frame.
+out.every(({to})=>nodes.has(to.id)):!0}function tabStop(id){return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(
+id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){let moved=selected!==
+chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&!isAround(chosen)&&content&&draw(content);let id=shownAs(
+chosen),node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.toggle(
+"dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])part&&
+reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.
+value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.
+has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} els\
+ewhere`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener("input",find),field.addEventListener(
+"keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key===
+"Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),
+hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);widen(id)||(select(id),(nodes.get(id)||hit).focus(
+{preventScroll:!0}))});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<
+0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,
+at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||
+event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(
+idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=shown&&tabStop(step(shown,id,key));next&&
+(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function widen(id){let box=shown?.shapes.find(
+shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(
+selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){
+widen(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{isPlaced=!0,!(zoomed||!content)&&(fit(),highlight(
+selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES2=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES2.
 indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
 (part*100).toFixed(1)}%`;function merged(segments,least){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):
 pieces.push(joined(run)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&(before.lane!==
