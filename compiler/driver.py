@@ -14,7 +14,6 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import sys
 import warnings
@@ -148,11 +147,7 @@ class Run:
         annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
             ("the regions are not shown", self.regions, lambda report, regions: regions.annotate(report)),
             ("inputs: not shown", self._tried, inputs.annotate_inputs),
-            (
-                "profile: not measured",
-                self._measured,
-                functools.partial(profile.annotate_profile, function=self._last_called[0]),
-            ),
+            ("profile: not measured", self._measured, profile.annotate_profile),
             ("the check is not shown", self._checked, self._annotate_check),
         ]
         for failed, found, annotate in annotations:
@@ -270,6 +265,7 @@ class Run:
             if calls is not None:
                 with _unless_fault("profile: not measured", self.notes):
                     self._measured = self.user_code(profile.measure, call, calls, show)
+                    self._measured.function = self._last_called[0]
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("inputs: not tried", self.notes):

@@ -94,12 +94,7 @@ def load_trace(file: Path, seen: Callable[[Trace], object] = lambda event: None)
     log = _Log(file, seen)
     report = build_report(log.events(), RecordingFacts(origin="trace"))
     if not log.count:
-        what = (
-            "a page of a saved report cannot be read, but a saved .json can"
-            if file.suffix == ".html"
-            else "is it a TORCH_TRACE log?"
-        )
-        raise ValueError(f"no trace records in {file}: {what}")
+        raise ValueError(f"no trace records in {file}: is it a TORCH_TRACE log? Of a saved report, only the .json can be read")
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
     report.unread = dict(Counter(report.unread) + log.problems)
     if not report.frames and any(map(_EXPORT.search, log.strings.values())):

@@ -193,6 +193,8 @@ class Measurement:
     notes: list[str] = field(default_factory=list)
     #: why nothing was measured; None: something was
     failed: str | None = None
+    #: as in the Profile
+    function: str = ""
 
     def overhead(self) -> float:
         """Seconds by which the profiler makes a call longer."""
@@ -323,15 +325,15 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
 # -- the report ------------------------------------------------------------------------------------------------
 
 
-def annotate_profile(report: Report, measured: Measurement, function: str = "") -> None:
-    """Set the report's profile; if nothing could be measured, a note says why.  `function`: as in the Profile."""
+def annotate_profile(report: Report, measured: Measurement) -> None:
+    """Set the report's profile; if nothing could be measured, a note says why."""
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
     profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
-    profile.devices, profile.function = measured.devices, function
+    profile.devices, profile.function = measured.devices, measured.function
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):

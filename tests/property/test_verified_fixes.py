@@ -89,12 +89,7 @@ def statement(draw: st.DrawFn, indent: str = "    ", nested: bool = False) -> li
         name = draw(st.sampled_from(["k", "n"]))
         return [f"{indent}{name} = {number}", f"{indent}z = {draw(NAMES)} * {name}"]
     if kind == "print":
-        forms = [
-            f'print("{a}", {a}.sum().item())',
-            f'print(f"{{{a}.mean():.2f}} of", {c})',
-            f"print({a})",
-            'print("half way")',
-        ]
+        forms = [f'print("{a}", {a}.sum().item())', f'print(f"{{{a}.mean():.2f}} of", {c})', f"print({a})", 'print("half way")']
         line = draw(st.sampled_from(forms))
         return (
             [f"{indent}if {draw(condition())}:", f"{inner}{line}"]

@@ -200,8 +200,7 @@ def test_what_a_file_cannot_know_is_unknown(traced: tuple[Report, Path]) -> None
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("empty.log", "", "no trace records"),
-        ("saved.html", "<html>", "a saved .json can"),
+        ("empty.html", "", "no trace records"),
         ("other.log", "hello\nworld\n", "no trace records"),
         ("report.json", "{", "not a saved report"),
         ("list.json", "[]", "not a dynascope report"),

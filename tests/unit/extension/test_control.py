@@ -116,9 +116,9 @@ def test_a_generator_has_no_region(shell: Any) -> None:
 def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
     report = shell.report("%%compile --region inner=error", *INNER, "def f(x): return x + 1", "f(x)")
     assert "--region inner=error had no effect: inner was not traced in this run." in report.notes
-    code = ["import logging", "def f(x):", "    logging.getLogger('x').warning('hi')", "    return x + 1", "f(x)"]
-    for option in ("", "--error-on-graph-break "):
-        shell(f"%%compile {option}--region logging.Logger.warning=allow", *code)
+    for option in ("--region", "--error-on-graph-break --region"):
+        shell(f"%%compile {option} logging.Logger.warning=allow", "import logging",
+              "def f(x): logging.getLogger('x').warning('hi')", "f(x)")  # fmt: skip
         assert "logging.Logger.warning was not traced in this run." in str(last().notes)
 
 

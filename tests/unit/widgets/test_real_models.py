@@ -23,22 +23,14 @@ SMALL = {
 }  # fmt: skip
 MAMBA = {"vocab_size": 99, "hidden_size": 32, "state_size": 8, "num_hidden_layers": 1}
 EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
-LINEAR = {
-    "linear_num_value_heads": 2, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
-}  # fmt: skip
+LINEAR = {"linear_num_value_heads": 2, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+TWO = SMALL | {"num_hidden_layers": 2}
+HYBRID = TWO | LINEAR | EXPERTS
 #: model, its configuration, settings
 TEXT: list[tuple[str, str, dict[str, Any]]] = [
-    (
-        "Gemma3ForCausalLM",
-        "Gemma3TextConfig",
-        SMALL | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
-    ),
+    ("Gemma3ForCausalLM", "Gemma3TextConfig", TWO | {"layer_types": ["sliding_attention", "full_attention"]}),
     ("Mamba2ForCausalLM", "Mamba2Config", MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 1, "chunk_size": 4}),
-    (
-        "Qwen3NextForCausalLM",
-        "Qwen3NextConfig",
-        SMALL | LINEAR | EXPERTS | {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]},
-    ),
+    ("Qwen3NextForCausalLM", "Qwen3NextConfig", HYBRID | {"layer_types": ["linear_attention", "full_attention"]}),
     ("RecurrentGemmaForCausalLM", "RecurrentGemmaConfig", SMALL | {"num_hidden_layers": 3, "lru_width": 32}),
     ("RwkvForCausalLM", "RwkvConfig", {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "context_length": 32}),
 ]
