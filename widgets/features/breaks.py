@@ -174,10 +174,11 @@ def advice(report: Report, b: Break) -> list[str]:
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     at = {(place.file, place.line) for place in (b, caller) if place is not None}
     fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
-    hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
-    if b.source.lstrip().startswith("while"):
-        hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
-    hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
+    untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
+    untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
+    hints = [
+        _as_tried(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told and not h.startswith((*untrue,))
+    ]
     steps = [h for h in hints if not h.startswith(GENERAL)]
     if owner is not None and told and not b.error:  # code that the user cannot change
         fit = [h for h in steps if setting_in([h]) or (owner != "torch" and not h.endswith("in your code."))]

@@ -25,11 +25,17 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
     return reasons(b)
 
 
-def test_a_loop_is_not_advised_to_be_branchless() -> None:
-    hints = ["For the common pattern `if tensor_cond: x = transform(x)`, make it branchless.", "Use `torch.while_loop`."]
-    first = {source: advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints))[0].split()[0]
-             for source in ("    while x.sum() > 0:", "    if x.sum() > 0:")}  # fmt: skip
-    assert list(first.values()) == ["Use", "For"]
+def test_advice_for_another_statement_is_left_out() -> None:
+    """A loop cannot be made branchless; what only returns something can keep something from being returned."""
+    hints = ["For the common pattern `if tensor_cond: x = transform(x)`, make it branchless.",
+             "If Dynamo is attempting to trace a return statement and ..., then remove it.", "Use `torch.while_loop`."]  # fmt: skip
+    sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
+    every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
+    assert [[words.split()[0] for words in found[: len(found) - 1]] for found in every] == [
+        ["Use"],
+        ["For", "Use"],
+        ["If", "Use"],
+    ]
 
 
 @pytest.mark.parametrize(

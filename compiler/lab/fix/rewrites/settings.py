@@ -10,6 +10,7 @@ from dataclasses import replace
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.patch import marked_calls
 from dynascope.compiler.lab.fix.plan import DYNAMO, MARK
+from dynascope.compiler.lab.fix.rewrites.reading import number_of
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.report import Recompile, Report, listed
 from dynascope.compiler.source.origin import origin
@@ -50,12 +51,14 @@ def candidates(problem: Problem) -> list[Candidate]:
     found: list[Candidate] = []
     if any(word in text for word in ("reorderable_logging_functions", "print", "warn")):
         found += _reorderable(problem)
-    if _SCALARS.search(text):
+    # under Python 3.11, a comprehension that does so is a function of its own, and what it iterates over breaks
+    takes_scalars = _SCALARS.search(text) or any(map(number_of, _calls(problem)))
+    if takes_scalars:
         captured = _dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True)
         found += [captured, *(_together(captured, one) for one in _reorderable(problem))]
     if _SHAPES.search(text):
         found.append(_dynamo("Capture operations whose sizes depend on values", capture_dynamic_output_shape_ops=True))
-    if _SCALARS.search(text) or _SHAPES.search(text):
+    if takes_scalars or _SHAPES.search(text):
         both = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
         found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
     found += [_dynamo(title, **{name: True}) for name, title in _SWITCHES.items() if name in text]
@@ -135,10 +138,7 @@ def _ignored(problem: Problem, setting: str) -> list[Candidate]:
 
 def _for_calls(problem: Problem, setting: str, names: Mapping[str, str], title: str, assumption: str) -> list[Candidate]:
     """A candidate for each function or method that is called on the lines of the break: its full name joins the setting."""
-    found: dict[str, None] = {}
-    for node in ast.walk(parsed(problem.source) or ast.Module([], [])):
-        if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line:
-            found[getattr(node.func, "attr", getattr(node.func, "id", ""))] = None
+    found = dict.fromkeys(getattr(call.func, "attr", getattr(call.func, "id", "")) for call in _calls(problem))
     return [
         Candidate(
             "setting", title.format(names[name].removeprefix("builtins.")),
@@ -146,3 +146,9 @@ def _for_calls(problem: Problem, setting: str, names: Mapping[str, str], title: 
         )
         for name in found if name in names
     ]  # fmt: skip
+
+
+def _calls(problem: Problem) -> list[ast.Call]:
+    """The calls on the lines of the break."""
+    calls = (node for node in ast.walk(parsed(problem.source) or ast.Module([], [])) if isinstance(node, ast.Call))
+    return [call for call in calls if call.lineno <= problem.end_line and (call.end_lineno or 0) >= problem.line]
