@@ -421,6 +421,20 @@ FixKind = Literal["setting", "wrap", "rewrite"]
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
 
 
+def setting_lines(settings: FixSettings) -> list[str]:
+    """Settings as lines of Python."""
+    lines = []
+    for name, value in settings.items():
+        if name == "torch.compiler.set_stance":
+            lines.append(f'with {name}("{value}"): ...  # the recorded calls, before the first compiled one')
+        elif isinstance(value, list):
+            call = name if name == "torch._dynamo.mark_dynamic" else f"{name}.add"
+            lines += [f"{call}({argument.removeprefix('builtins.')})" for argument in value]
+        else:
+            lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")
+    return lines
+
+
 class Trial(Part, kw_only=True):
     """One more trace of the recorded calls, without the backend, from the state that the run has left."""
 
@@ -465,7 +479,7 @@ class Counts(Part, kw_only=True):
 
     breaks: int = 0
     graphs: int = 0
-    #: None: unknown, as calls in a row go on to compile the code that guards what they change
+    #: None: unknown, as calls in a row go on to compile the code that guards what they change, or as they were not traced
     recompiles: int | None = 0
     #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None
@@ -523,7 +537,8 @@ class FixSet(Part, kw_only=True):
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = {}
-    #: of the repeated calls, without and with the fixes
+    #: of the repeated calls, without and with the fixes; where they come after calls in eager mode that do not belong to the
+    #: set, what these remove is added
     before: Counts = field(default_factory=Counts)
     after: Counts = field(default_factory=Counts)
     #: how long the search took

@@ -226,11 +226,13 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
     report = fix(made.f, torch.ones(3))
     first, *others = [x for x in report.fixes or () if x.chosen]
     assert first.title == "Make the calls once in eager mode before compiling"
-    assert first.assumption.startswith("Calls that were not recorded do not meet these graph breaks either")
+    assert first.condition.startswith("Calls that were not recorded do not meet these graph breaks either")
     assert (first.before.breaks, first.after.breaks) == (2, 1)
-    assert [x.title for x in others] == ["Choose with torch.where"]
-    assert 'with torch.compiler.set_stance("force_eager")' in report.patch()
-    assert "2 of 2 graph breaks can be fixed" in str(report)
+    assert [(x.title, x.verdict) for x in others] == [("Choose with torch.where", "verified")]
+    asked = f"# holds under a condition: {first.condition}\n# dynascope: also needed: with torch.compiler.set_stance("
+    assert (asked in report.patch(), report.patch(conditional=True).startswith(asked)) == (False, True)
+    assert (report.fix_set.after.breaks, report.conditional_fix_set.after.breaks) == (1, 0)  # type: ignore[union-attr]
+    assert "2 of 2 graph breaks can be fixed, 1 of them under a condition" in str(report)
 
 
 def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> None:
@@ -396,21 +398,25 @@ def test_a_condition_stands_at_the_change_that_brings_it(make: Make) -> None:
     assert other.condition.startswith("With the recorded inputs, it logs 0 lines where eager has 1 ('root WARNING: half way')")
 
 
-def test_what_is_wrong_on_inputs_that_were_compared_only_at_the_end_is_refused(make: Make) -> None:
+@pytest.mark.parametrize(("order", "verdict"), [(1, "untried"), (-1, "verified")])
+def test_only_what_is_wrong_itself_is_refused_where_it_was_compared_at_the_end(make: Make, order: int, verdict: str) -> None:
     f = make("""
         import torch
 
         def f(x):
             x = x * 2
-            torch._dynamo.graph_break()
+            torch._dynamo.graph_break()  # 1
+            x = x + 1
+            torch._dynamo.graph_break()  # 2
             return x + 1
         """).f
-    wrong = planting.Planted("Right for positive numbers", "torch._dynamo.graph_break()", "x = x.abs()")
-    with planting.only(wrong), planting.time_for_one_input(2):
+    wrong = planting.Planted("Right for numbers", "torch._dynamo.graph_break()  # 1", "x = x.nan_to_num()")
+    right = planting.Planted("Right", "torch._dynamo.graph_break()  # 2", "pass")
+    with planting.only(*[wrong, right][::order]), planting.time_for_one_input(3):
         report = fix(f, torch.ones(3))
-    [refused] = [x for x in report.fixes or () if x.title == wrong.title]
-    assert (refused.verdict, chosen(report)) == ("refused", [])
-    assert "values differ" in refused.reason
+    found = {x.title: x for x in report.fixes or ()}
+    assert (found[wrong.title].verdict, found["Right"].verdict) == ("refused", verdict)
+    assert ["values differ" in found[title].reason for title in (wrong.title, "Right")] == [True, False]
 
 
 # -- the patch -----------------------------------------------------------------------------------------------------------

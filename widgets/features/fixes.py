@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TypedDict
 
-from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, time_text
+from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -21,7 +21,6 @@ MOST_LINES, MOST_CHANGES = 24, 12
 #: lines of an edit that are shown above and below what changes
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
-_WARM_UP = "torch.compiler.set_stance"
 _MARK = "torch._dynamo.mark_dynamic"
 #: fields of `Counts` -> their names in sentences
 _COUNTED = {
@@ -162,21 +161,7 @@ def unplaced_settings(fixes: FixSet) -> list[str]:
     in_cell = any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values())
     placed = "".join(edit.after for edit in fixes.edits) + _DYNAMIC * (in_cell or is_added("dynamic=True"))
     is_marked = is_added("mark_dynamic(")  # which may have another name for the argument
-    return [line for line in setting_lines(fixes) if line not in placed and not (is_marked and line.startswith(_MARK))]
-
-
-def setting_lines(fix: Fix | FixSet) -> list[str]:
-    """The settings of a fix as lines of Python."""
-    lines = []
-    for name, value in fix.settings.items():
-        if name == _WARM_UP:
-            lines.append(f'with {name}("{value}"): ...  # the recorded calls, before the first compiled one')
-        elif isinstance(value, list):
-            call = name if name == _MARK else f"{name}.add"
-            lines += [f"{call}({argument.removeprefix('builtins.')})" for argument in value]
-        else:
-            lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")
-    return lines
+    return [line for line in setting_lines(fixes.settings) if line not in placed and not (is_marked and line.startswith(_MARK))]
 
 
 def fix_row(fix: Fix) -> FixRow:
@@ -188,7 +173,7 @@ def fix_row(fix: Fix) -> FixRow:
     for edit in fix.edits:
         changed = list(difflib.unified_diff(edit.before.splitlines(), edit.after.splitlines(), n=CONTEXT, lineterm=""))[2:]
         diff += [line for line in changed if not line.startswith("@@")]
-    diff += [f"+{line}" for line in setting_lines(fix)]
+    diff += [f"+{line}" for line in setting_lines(fix.settings)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
     gains = [f"{words} {was} → {now}" for words, was, now in counts if was != now and None not in (was, now)]

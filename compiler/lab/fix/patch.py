@@ -7,13 +7,13 @@ import difflib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from dynascope.compiler.lab.fix.plan import COMPILE, DYNAMO, MARK, WARM_UP, Plan
+from dynascope.compiler.lab.fix.plan import COMPILE, DYNAMO, MARK, Conditions, Plan
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, parsed, with_edits
-from dynascope.compiler.report import FixEdit
+from dynascope.compiler.report import FixEdit, setting_lines
 from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
 
@@ -28,20 +28,14 @@ _HEADER, _HEADER_ALONE = "# dynascope: also needed: {}\n", "# dynascope: no file
 
 
 def final_texts(
-    plan: Plan,
-    settings_file: str | None,
-    function: str,
-    kind: str,
-    known: Mapping[str, str],
-    conditions: Sequence[tuple[Plan, Plan, str]] = (),
+    plan: Plan, settings_file: str | None, function: str, kind: str, known: Mapping[str, str], conditions: Conditions = ()
 ) -> dict[str, str]:
     """The final texts of all files that change.
 
     In `settings_file`, settings of Dynamo, arguments of torch.compile and marks before the calls of `function`, which is the
     `forward` of modules of class `kind` or "", are added to the plan's edits.  `function` is "" if which one needs them is not
-    certain.  `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`:
-    (plan before, plan with a change, the condition under which it holds); each is a comment above the first line that the
-    change adds.
+    certain.  `known`: packages that the namespace of `settings_file` has -> their names there.  Each of the `conditions` is a
+    comment above the first line that its change adds.
     """
     texts = dict(plan.texts)
     for before, after, condition in conditions:
@@ -57,9 +51,14 @@ def final_texts(
         if name in plan.settings:
             text = _with_argument(text, function, kind, name, plan.settings[name]) or text
     if values := {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}:
-        above = [f"# {_CONDITION}: {why}\n" for before, after, why in conditions if why and before.settings != after.settings]
-        text = with_settings(text, values, known, above)
+        text = with_settings(text, values, known, _comments(conditions, values))
     return texts if text == before_settings else {**texts, settings_file: text}
+
+
+def _comments(conditions: Conditions, names: Collection[str]) -> list[str]:
+    """The conditions under which changes of these settings hold."""
+    found = [why for one, two, why in conditions if any(one.settings.get(name) != two.settings.get(name) for name in names)]
+    return [f"# {_CONDITION}: {why}\n" for why in found if why]
 
 
 def _with_condition(text: str, before: str, after: str, condition: str) -> str:
@@ -219,26 +218,23 @@ def _imports(text: str) -> tuple[dict[str, str], int]:
     return names, last or len(list(itertools.takewhile(lambda line: line.startswith("#"), split_lines(text))))
 
 
-def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
+def unified(
+    plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None, conditions: Conditions
+) -> str:
     """A diff of all files.
 
-    Settings and marks that are not written into a file, such as arguments of torch.compile, come first, as comments.
+    Settings and marks that are not written into a file, such as arguments of torch.compile, come first, as comments, each below
+    its condition.
     """
 
     def is_written(words: str) -> bool:
         return any(text.count(words) > plan.text(file).count(words) for file, text in texts.items())
 
-    above = {
-        n: v
-        for n, v in plan.settings.items()
-        if (settings_file is None or not n.startswith(DYNAMO)) and n not in (MARK, WARM_UP) and not is_written(f"{n}={v!r}")
-    }
-    words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
-    if not is_written(_MARK):
-        words += [f"{MARK}({mark})" for mark in plan.marks]
-    if WARM_UP in plan.settings:
-        words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # the recorded calls, before the first compiled one')
-    parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
+    parts, header = list[str](), _HEADER if texts else _HEADER_ALONE
+    for name, value in plan.settings.items():
+        is_placed = settings_file is not None and name.startswith(DYNAMO)
+        if not is_placed and not is_written(_MARK if name == MARK else f"{name}={value!r}"):
+            parts += [*_comments(conditions, [name]), *map(header.format, setting_lines({name: value}))]  # type: ignore[dict-item]
     diffs = [_diff(file, plan.originals.get(file) or plan.text(file), text, cells) for file, text in texts.items()]
     return "".join([*parts, *diffs])
 

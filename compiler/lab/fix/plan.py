@@ -6,7 +6,7 @@ import contextlib
 import functools
 import importlib
 import linecache
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,6 +89,10 @@ class Plan:
         """`settings` with the plan's arguments of torch.compile."""
         own = {name: value for name, value in self.settings.items() if name in COMPILE}
         return settings.replace(**own) if own else settings
+
+
+#: (plan before, plan with a conditional change, the condition under which it holds) for each
+Conditions = Sequence[tuple[Plan, Plan, str]]
 
 
 def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:

@@ -25,7 +25,7 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
     targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
-    programs = found.fixed or [FixedProgram(Plan(), found.before)]
+    programs = found.fixed or [FixedProgram(Plan(), found.before.counts)]
     sets = [_fix_set(program, found, report, targets, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None
     if targets:
@@ -60,10 +60,10 @@ def _fix_set(
         fixes=[fix.id for fix in program.fixes],
         edits=[edit for file, text in texts.items() for edit in edits_between(file, originals[file], text)],
         settings=dict(plan.settings),  # type: ignore[arg-type]
-        patch=patch.unified(plan, texts, settings_file, cells),
+        patch=patch.unified(plan, texts, settings_file, cells, program.conditions),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
         search_seconds=round(found.seconds, 3), is_complete=found.is_complete, notes=found.notes,
-        before=found.before.counts, after=program.after.counts,
+        before=found.before.counts, after=program.after,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from dynascope.compiler.lab.fix.improvement import (
     why_no_better,
     why_recompiles_stay,
 )
-from dynascope.compiler.lab.fix.plan import WARM_UP, Plan
+from dynascope.compiler.lab.fix.plan import WARM_UP, Conditions, Plan
 from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
@@ -59,7 +59,7 @@ from dynascope.compiler.lab.fix.verification import (
 )
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
-from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
+from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, plural
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.code_swap import found_once
 
@@ -80,6 +80,8 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 )
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
+#: of calls in eager mode, which are conditional but come before all other changes: these hold with and without them
+_LATER = "Calls that were not recorded do not meet these graph breaks either, as they would in code for, say, every tenth call"
 _AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
@@ -107,13 +109,12 @@ class SearchResult:
 
 @dataclass
 class FixedProgram:
-    """The program with chosen fixes, and what the compiler made of it."""
+    """The program with chosen fixes, and what the compiler makes of it."""
 
     plan: Plan
-    after: TrialResult
+    after: Counts
     fixes: list[Fix] = field(default_factory=list)
-    #: (plan before, plan with a conditional fix, its condition)
-    conditions: list[tuple[Plan, Plan, str]] = field(default_factory=list)
+    conditions: Conditions = ()
 
 
 @dataclass
@@ -208,7 +209,9 @@ class Search:
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
         self._verifier = Verifier(trials, self._tick)
+        #: the unchanged program, the calls in eager mode if they are chosen, then what is searched for, from `_first` on
         self._steps: list[_Step] = []
+        self._first = 1
         self._tried: list[_Tried] = []
         #: how many changes are traced before their sum is verified
         self._batch = 1.0
@@ -263,7 +266,8 @@ class Search:
         if len(self._steps) > 1 and profile is not None and self._profiled is not None and self._why_stopped != INTERRUPTED:
             self._steps[0].tried.ran.seconds = profile.verdict.compiled_seconds
             for fixed in self.found.fixed:
-                if fixed.fixes:
+                # code with the breaks of the first call is not there to be timed
+                if fixed.fixes and (WARM_UP in fixed.plan.settings) == (self._first > 1):
                     fixed.after.seconds = self._trials.seconds(self._profiled, fixed.plan, profile.calls)
 
     def _start(self) -> bool:
@@ -297,13 +301,12 @@ class Search:
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
         title = "Make the calls once in eager mode before compiling"
-        later = "Calls that were not recorded do not meet these graph breaks either, unlike, say, a message in every tenth call"
-        candidate = Candidate("setting", title, settings={WARM_UP: "force_eager"}, assumption=later)
+        candidate = Candidate("setting", title, settings={WARM_UP: "force_eager"})
         self.found.before = TrialResult(self._report, again.observed)
         first = _Step(_Tried(Plan(), self.found.before))
         fix = self._fix(candidate, first, self._report.breaks[0].id, None)
-        self._tried.append(_Tried(Plan(settings=dict(candidate.settings)), again, Verification()))
-        self._steps = [first, _Step(self._tried[-1], candidate, fix, is_verified=True)]
+        self._tried.append(_Tried(Plan(settings=dict(candidate.settings)), again, Verification(conditions={WARM_UP: _LATER})))
+        self._first, self._steps = 2, [first, _Step(self._tried[-1], candidate, fix, is_verified=True)]
         self.found.fixes.append(fix)
 
     def _say(self, sentence: str) -> None:
@@ -312,7 +315,8 @@ class Search:
         known = [*(step.tried for step in chosen[-1:]), *(t for t in self._tried if isinstance(t.found, Verification))]
         before = len(chosen[0].report.breaks) if chosen else 0
         now = min((len(tried.ran.report.breaks) for tried in known), default=0)
-        condition = ", under a condition" if chosen and now < len(chosen[-1].report.breaks) else ""
+        is_sure = self._first == 1 and chosen and now == len(chosen[-1].report.breaks)
+        condition = "" if is_sure else ", under a condition"
         so_far = f"{before - now} of {plural(before, 'break')} can be fixed{condition}; " if now < before else ""
         self._on_progress(so_far + sentence)
 
@@ -334,7 +338,7 @@ class Search:
 
         Raises NotApplicable or Refused; in the first part of a search, also for conditions, except that time was short.
         """
-        tried = step.tried
+        tried, steps = step.tried, [*(s for s in self._steps if s is not step), step]
         if tried.found is None:
             if self._why_stopped:
                 raise _Untried
@@ -343,14 +347,14 @@ class Search:
                 if not self._has_answer:
                     self._compare(step, 0)  # a first answer, from now on
                     self._say("comparing more inputs")
-                self._compare(step, (self._started + self._seconds - time.perf_counter()) / 4)
+                left = self._started + self._seconds - time.perf_counter()
+                self._compare(step, left / 4, steps[-2].plan)
                 self._has_answer = True
             except (NotApplicable, Refused) as failed:
                 tried.found = failed
         if isinstance(tried.found, (NotApplicable, Refused)):
             raise tried.found
         step.is_verified = True
-        steps = [*(s for s in self._steps if s is not step), step]
         conditions, untried = _conditions(steps, -1), _verified(steps, -1).conditions.get(UNTRIED)
         against = [words for words in conditions if words != untried]
         if against and not self._allows_conditions:
@@ -358,10 +362,11 @@ class Search:
             raise _Untried(f"holds only under a condition: {against[0]}")
         return conditions
 
-    def _compare(self, step: _Step, seconds: float = math.inf) -> None:
-        found = self._verifier.verify(step.plan, seconds=seconds)
+    def _compare(self, step: _Step, seconds: float = math.inf, before: Plan | None = None) -> None:
+        """Compare a step for so long; without a limit, it is verified then, whatever is verified of the plan before it."""
+        found = self._verifier.verify(step.plan, seconds=seconds, before=before)
         found.conditions |= settings.conditions(step.report, self._steps[0].report, step.plan.text)
-        step.tried.found = found
+        step.tried.found, step.is_verified = found, step.is_verified or seconds == math.inf
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -438,7 +443,7 @@ class Search:
 
     def _cut_back(self) -> bool:
         """Drop the steps after the best one: they only uncover other breaks; returns whether that allows other changes."""
-        best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
+        best = min(range(self._first - 1, len(self._steps)), key=lambda number: self._steps[number].badness)
         dropped = self._steps[best + 1 :]
         if not dropped:
             return False
@@ -451,12 +456,12 @@ class Search:
         return any(step.instead for step in dropped)
 
     def _drop_from(self, number: int, reason: str) -> None:
-        """Refuse a step and those after it, which build on it and may be tried again."""
-        fix = self._steps[number].fix
-        self._dropped.add((fix.break_ or fix.recompile, fix.title))
-        for step in self._steps[number:]:
-            step.fix.verdict, step.fix.reason = "refused", reason
-            reason = f"tried on top of a change that does not hold: {reason.rpartition('hold: ')[2]}"
+        """Refuse a step, and drop those after it, which build on it and may be tried again."""
+        fixes = [step.fix for step in self._steps[number:]]
+        self._dropped.add((fixes[0].break_ or fixes[0].recompile, fixes[0].title))
+        for fix in fixes:
+            fix.verdict, fix.reason = "untried", "tried only on top of a change that does not hold"
+        fixes[0].verdict, fixes[0].reason = "refused", reason
         self._given_up.clear()
         del self._steps[number:]
 
@@ -603,18 +608,41 @@ class Search:
         Where it holds under others, the changes before the last one are compared, too: each condition stands at the change that
         brings it.
         """
-        steps = range(1, len(self._steps))
-        for number in [*steps[-1:], *steps[:-1]]:
+        every = range(self._first, len(self._steps))
+        for number in [*every[-1:], *every[:-1]]:
             step, found = self._steps[number], _verified(self._steps, number).conditions
             if UNTRIED in found or (found and not step.is_verified):
                 self._say(f"verifying {plural(number, 'change')} on all inputs")
-                try:
-                    self._compare(step)
-                    step.is_verified = True
-                except (NotApplicable, Refused) as reason:
-                    if step.is_verified:
-                        self._drop_from(next(n for n in steps if UNTRIED in _verified(self._steps, n).conditions), str(reason))
-                        return
+                if step is not self._steps[-1]:
+                    try:
+                        self._compare(step)
+                    except (NotApplicable, Refused):
+                        step.is_verified = False  # it holds only with those after it
+                elif not self._hold(self._compare):
+                    return
+
+    def _hold(self, check: Callable[[_Step], None], where: str = "") -> bool:
+        """Check the sum of the changes; if it fails, drop the first change with which it does, and those after it.
+
+        If the search ends before that is known, what has not passed by then is left out, as untried.
+        """
+        rest = self._steps[self._first :]
+        self._dropped |= {(step.fix.break_ or step.fix.recompile, step.fix.title) for step in rest}
+        try:
+            check(rest[-1])
+            return True
+        except (NotApplicable, Refused) as failed:
+            reason = failed
+        del self._steps[self._first :]
+        try:
+            while len(rest) > 1:
+                check(rest[0])
+                self._steps.append(rest.pop(0))
+        except (NotApplicable, Refused) as failed:
+            reason = failed
+        self._steps += rest
+        self._drop_from(-len(rest), f"{where}{reason}")
+        return False
 
     def _leave_out(self, setting: Candidate) -> None:
         """Drop a setting if later changes have made it unnecessary."""
@@ -634,8 +662,8 @@ class Search:
 
     def _sure(self) -> int:
         """The number of steps up to the last one that holds without a condition, and not only with those after it."""
-        sure = 1
-        for number in range(1, len(self._steps)):
+        sure = self._first
+        for number in range(self._first, len(self._steps)):
             if _conditions(self._steps, number):
                 break
             if self._steps[number].badness < self._steps[sure - 1].badness:
@@ -643,45 +671,47 @@ class Search:
         return sure
 
     def _confirm(self) -> None:
-        """Run the calls with the run's backend, too; refuse the conditional changes, then all, if the results differ.
+        """Run the calls with the run's backend, too; refuse the first change with which the results differ, and those after it.
 
         If there is no time for that, that is a condition of each.  Does nothing if there are no changes, or if the backend is a
         callable or one that the search has used.
         """
-        backend = self._trials.settings.backend
-        changed = [step for step in self._steps[1:] if WARM_UP not in step.candidate.settings]
+        backend, changed = self._trials.settings.backend, self._steps[self._first :]
         if not changed or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
-        self._say(f"running the fixed program with {backend}")
-        plan, verification, sure = self._steps[-1].plan, _verified(self._steps, -1), self._sure()
-        try:
+
+        def run(step: _Step) -> None:
             self._tick()
-            ran = self._trials.run(plan, backend)
-            if not any(seen.drew for seen in ran.observed):  # random numbers may differ
-                seen = self._verifier.compare(plan, ran.observed, backend)
-                verification.differs = verification.differs or seen.differs
+            if not step.is_verified:
+                self._compare(step)
+            ran = self._trials.run(step.plan, backend)
+            if step.verification is not None and not any(seen.drew for seen in ran.observed):  # random numbers may differ
+                seen = self._verifier.compare(step.plan, ran.observed, backend)
+                step.verification.differs = step.verification.differs or seen.differs
+
+        self._say(f"running the fixed program with {backend}")
+        try:
+            self._hold(run, f"with the backend {backend}: ")
         except _ENDS as ended:
             self._stopped(ended)
-            for known in (step.verification for step in changed if step.verification is not None):
-                known.conditions[backend] = f"There was no time to run it with the backend {backend}"
-        except (NotApplicable, Refused) as reason:
-            self._drop_from(sure if len(self._steps) > sure else 1, f"with the backend {backend}: {reason}")
-            self._confirm()
+            known = [step.verification for step in changed if step.verification is not None]
+            for verification in known if self._steps[-1] is changed[-1] else ():
+                verification.conditions[backend] = f"There was no time to run it with the backend {backend}"
 
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, sure, moved, known = self._steps[-1], self._sure(), list[str](), set[str]()
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
-            fix, is_sure = step.fix, number < sure
+            fix, is_sure = step.fix, self._first <= number < sure
             compared = sure - 1 if is_sure else len(self._steps) - 1
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
                 fix.condition = ". ".join(_conditions(self._steps, number) if step.is_verified else []) or _AS_OTHERS
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), step.gain]))
-            if WARM_UP in step.candidate.settings:
+            if number < self._first:
                 fix.reason = "traced again after the recorded calls, they do not come back"
             remarks = settings.assumptions(step.candidate.settings, last.report)
-            remarks += caught_in_graph(last.report, last.plan.text) if number == 1 else []
+            remarks += caught_in_graph(last.report, last.plan.text) if number == min(self._first, len(self._steps) - 1) else []
             remarks += [ZERO_GRADIENT] if _verified(self._steps, number).zero_gradients else []
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
@@ -699,11 +729,16 @@ class Search:
             if new := appeared(step.report, step.plan, *then):
                 stays = appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
-        for end in sorted({sure, len(self._steps)}):
-            chosen = self._steps[:end]
-            conditions = [(b.plan, s.plan, s.fix.condition) for b, s in itertools.pairwise(chosen[sure - 1 :])]
-            fixes = [step.fix for step in chosen[1:]]
-            self.found.fixed.append(FixedProgram(chosen[-1].plan, chosen[-1].tried.ran, fixes, conditions))
+        steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
+        if self._first > 1:  # without the calls in eager mode, what they remove stays
+            was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts
+            after.breaks, after.graphs = after.breaks + was.breaks - again.breaks, after.graphs + was.graphs - again.graphs
+            after.recompiles = after.graph_runs = after.eager_ops = None
+            plan = replace(plan, settings={name: value for name, value in plan.settings.items() if name != WARM_UP})
+        self.found.fixed = [FixedProgram(plan, after, [step.fix for step in steps[self._first : sure]])]
+        pairs = [(b.plan, s.plan, s.fix.condition) for b, s in itertools.pairwise(steps) if s.fix.verdict == "conditional"]
+        if pairs:
+            self.found.fixed.append(FixedProgram(last.plan, last.tried.ran.counts, [step.fix for step in steps[1:]], pairs))
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""

@@ -129,8 +129,9 @@ class _Comparison:
     #: whether the changed program must also run on inputs that are made to require gradients; else, that is a condition
     gradients: bool = True
     verification: Verification = field(default_factory=Verification)
-    #: the keys of the cases, and the forced conditions, that the compiled program has passed
+    #: the keys of the cases, and the forced conditions, that the compiled program has passed, and those still to be compared
     passed: set[object] = field(default_factory=set)
+    untried: set[object] = field(default_factory=set)
     #: the program before the changes, and the sides to which conditions are forced in both
     original: Plan = field(default_factory=Plan)
     sides: _Sides = field(default_factory=lambda: _Sides(0))
@@ -259,12 +260,13 @@ class Verifier:
             raise Refused(f"with {cases[0].variation.name}: run again in eager mode, the original program {again.text}")
         return changed
 
-    def verify(self, plan: Plan, *, seconds: float = math.inf) -> Verification:
+    def verify(self, plan: Plan, *, seconds: float = math.inf, before: Plan | None = None) -> Verification:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
         Cases for which `seconds` do not do are a condition; the recorded inputs are compared in any case.  Called again for the
-        same plan, it goes on with these cases.  Where the recorded calls ask for no gradients, the program may fail where
-        inputs are made to require them: that is a condition, too.
+        same plan, it goes on with these cases.  Cases in which the plan `before` the last change was not compared are left out,
+        too: what is wrong in them may be the fault of either.  Where the recorded calls ask for no gradients, the program may
+        fail where inputs are made to require them: that is a condition, too.
         """
         self._until, forcings = time.perf_counter() + seconds, _forcings(plan)
         comparison = next((known for known in self._comparisons if known.plan == plan), None)
@@ -275,19 +277,21 @@ class Verifier:
         every = [_Case(call, v) for call in self._trials.calls for v in (*self._variations[id(call)], *_tested(plan, call))]
         every.sort(key=lambda case: (not case.is_recorded, case.variation.recompiles))  # what needs another compile is last
         verification, self._passed = comparison.verification, comparison.passed
+        done = self._passed.union(*(known.untried for known in self._comparisons if known.plan == before))
         try:
-            self._compare([case for case in every if case.key not in self._passed], forcings, comparison)
+            forced = [tests for tests in forcings if tests not in done]
+            self._compare([case for case in every if case.key not in done], forced, comparison)
         except (OutOfTime, TookTooLong):
             if not self._recorded <= self._passed:
                 raise
         finally:  # also if it is ended from outside
             self._until = math.inf
             verification.conditions.pop(UNTRIED, None)
-            names = [f"with {case.variation.name}" for case in every if case.key not in self._passed]
-            names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in self._passed]
-            if names:
-                untried = f"{UNTRIED} {listed(list(dict.fromkeys(names)), 3)}"
-                verification.conditions = {UNTRIED: untried, **verification.conditions}
+            named: list[tuple[object, str]] = [(case.key, f"with {case.variation.name}") for case in every]
+            named += [(tests, f"with `{test.before}` forced") for tests in forcings for test in tests]
+            comparison.untried = {key for key, _ in named} - self._passed
+            if names := dict.fromkeys(name for key, name in named if key in comparison.untried):
+                verification.conditions = {UNTRIED: f"{UNTRIED} {listed([*names], 3)}", **verification.conditions}
         return verification
 
     @functools.cached_property
@@ -325,7 +329,7 @@ class Verifier:
                     comparison.check(actual, case, "without torch.compile, ", self._in_float64)
                 passed |= keys
             verification.variations += sum(not case.variation.remark and not case.is_recorded for case in cases)
-        for tests in (tests for tests in forcings if tests not in passed):
+        for tests in forcings:
             forced = self._force(tests, comparison)
             verification.forced, verification.variations = verification.forced + forced, verification.variations + forced
             passed.add(tests)
