@@ -10,37 +10,27 @@ _TYPES = {
         "repr() on tensor", "sort with non-constant keys", "list_richcompare_nonconst",
     ),
     "a function of Python needs values that the compiler does not have": ("Failed to trace builtin operator",),
-    "the code raises an exception that no traced code catches: raise it outside of the compiled function": (
-        "Observed exception",
-    ),
+    "it raises an exception that no traced code catches: raise it outside of compiled code": ("Observed exception",),
     "addresses of memory are not known to the compiler": ("Data pointer comparison",),
     "addresses of objects are not known to the compiler": ("Reconstruction of FakeIdVariable",),
-    "what the operator returns depends on values, which the compiler does not have": (
-        "Dynamic shape operator", "Data dependent operator",
-    ),
+    "the result depends on values, which the compiler does not have": ("Dynamic shape operator", "Data dependent operator"),
     "pass num_classes": ("Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape",),
-    "the compiler does not trace what is called there: call it outside of the compiled function": (
-        "Attempted to call function marked as skipped",
-    ),
-    "the compiler does not trace this object: make it outside of the compiled function": (
+    "what is called there is not traced: call it outside of compiled code": ("Attempted to call function marked as skipped",),
+    "the compiler does not trace this object: make it outside of compiled code": (
         "Unsupported method call", "Unsupported function call", "Unhandled args for method", "missing tp_iter",
         "Missing tp_iternext", "setattr() on unsupported type", "An opaque object was created in the middle of the program.",
         "__class__ assignment on user-defined object",
         "Argument of `as_subclass` must be a non-dispatcher-style tensor subclass",
     ),
-    "the compiler cannot enter this context manager: put the `with` around the call of the compiled function": (
-        "Unsupported context manager",
-    ),
-    "the import cannot be traced: import outside of the compiled function": ("Import failure",),
-    "the function returns something that is not a tensor: call it outside of the compiled function": (
-        "torch.* op returned non-Tensor",
-    ),
+    "this context manager cannot be traced: put the `with` around the compiled call": ("Unsupported context manager",),
+    "the import cannot be traced: import outside of compiled code": ("Import failure",),
+    "the function returns what is no tensor: call it outside of compiled code": ("torch.* op returned non-Tensor",),
     "a class is made in each call: define it outside of the function": ("Invalid call to __build_class__",),
     "use clone() instead: copy.deepcopy is not captured": ("Attempted to copy.deepcopy a tensor",),
-    "make the parameter outside of the compiled function": ("Attempted to use `torch.nn.Parameter()` constructor with Dynamo",),
+    "make the parameter outside of compiled code": ("Attempted to use `torch.nn.Parameter()` constructor with Dynamo",),
     "sparse tensors cannot be in a graph": ("Attempted to wrap sparse Tensor with VariableTracker",),
     "the compiler cannot tell what the operator returns": ("Operator does not support running with fake tensors",),
-    "gradients are computed or asked for inside: do it outside of the compiled function": (
+    "gradients are computed or asked for inside: do it outside of compiled code": (
         "requires_grad_() intermediate leaked as output", "Unsupported Tensor.backward() call",
         "Unsupported Tensor.requires_grad_() call", "setattr() on Tensor.requires_grad",
     ),
@@ -56,9 +46,7 @@ _TYPES = {
     "the values leave torch: put the code that needs them into a custom operator": (
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
-    "the record is written between two graphs: log after the call": (
-        "logging.Logger method not supported for non-export cases",
-    ),
+    "it is logged between two graphs: log after the call": ("logging.Logger method not supported for non-export cases",),
     "the program asks for it": (
         "Call to `torch._dynamo.graph_break()`", "Call to `torch._dynamo.skip_frame()`",
         "torch._dynamo.step_unsupported() with empty checkpoint", "Skip calling `torch.compiler.disable()`d function",
