@@ -18,22 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from dynascope.compiler.builder import dynamo_texts
-from dynascope.compiler.builder.events import (
-    CacheHit,
-    Code,
-    CompiledCall,
-    Error,
-    Event,
-    FrameEnd,
-    GraphCaptured,
-    GraphEnd,
-    GuardsMade,
-    Location,
-    ResumeMade,
-    Timed,
-    Trace,
-)
+from dynascope.compiler.builder import dynamo_texts, events
 from dynascope.compiler.builder.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, USED, record_name, timed
 from dynascope.compiler.report import FrameStatus, GraphSplit, Node
 from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
@@ -60,9 +45,9 @@ class CompileRecord:
     #: how often compile ids had restarted (`torch._dynamo.reset()`): they are unique between two resets, and compiled code
     #: calls only code of the same period
     reset_period: int = 0
-    code: Code | None = None
+    code: events.Code | None = None
     #: the Python stack at the start, outermost first, the frame itself last
-    stack: list[Location] = field(default_factory=list)
+    stack: list[events.Location] = field(default_factory=list)
     break_texts: list[str] = field(default_factory=list)
     error_text: str | None = None
     recompile_text: str | None = None
@@ -71,8 +56,8 @@ class CompileRecord:
     #: torch's CompilationMetrics of the frame, and of its backward graph
     metrics: dict[str, Any] = field(default_factory=dict)
     backward_metrics: dict[str, Any] = field(default_factory=dict)
-    graph_end: GraphEnd | None = None
-    frame_end: FrameEnd | None = None
+    graph_end: events.GraphEnd | None = None
+    frame_end: events.FrameEnd | None = None
     #: copies of the nodes of the captured graph; in a log, they are read from its text
     nodes: list[Node] = field(default_factory=list)
     #: symbol of the graph -> its value in the traced call
@@ -82,9 +67,9 @@ class CompileRecord:
     #: guarded expression -> the stacks at which guards on it were made, as lists of `traceback.FrameSummary`
     guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
     #: the Python stack around the compile, and the number of the call that needed the compile (see `Trace`)
-    callers: list[Location] = field(default_factory=list)
+    callers: list[events.Location] = field(default_factory=list)
     call: int | None = None
-    resumes: list[ResumeMade] = field(default_factory=list)
+    resumes: list[events.ResumeMade] = field(default_factory=list)
     #: kind of record -> AOTAutograd's graphs in the records of that kind
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
     #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
@@ -134,13 +119,13 @@ class CompileRecord:
 class CompileRecords:
     """All compiles of a recording, in the order in which they started; `unread` counts what was not understood, by kind."""
 
-    def __init__(self, events: Iterable[Event], strings: dict[int, str] | None = None) -> None:
+    def __init__(self, recorded: Iterable[events.Event], strings: dict[int, str] | None = None) -> None:
         """`strings`: the structured trace's table of interned strings."""
         self.records: list[CompileRecord] = []
         self.unread: Counter[str] = Counter()
-        self.cache_hits: list[CacheHit] = []
+        self.cache_hits: list[events.CacheHit] = []
         #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
-        self.timed: list[tuple[Timed, CompileRecord | None]] = []
+        self.timed: list[tuple[events.Timed, CompileRecord | None]] = []
         #: (uid of the code of a compiled function, id of the function or object) -> the user's name for it; with the id
         #: None, for the first one that was called
         self.entries: dict[tuple[int | None, int | None], str] = {}
@@ -152,18 +137,18 @@ class CompileRecords:
         self._ending: dict[int | None, list[CompileRecord]] = {}
         #: how often compile ids have restarted, and the highest number of a frame since
         self._latest = (0, -1)
-        for event in events:
+        for event in recorded:
             try:
                 self._add(event)
             except Exception as error:  # a record of an unknown form must not keep out the others
-                name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
+                name = record_name(event.metadata) if isinstance(event, events.Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
         stacks = (t.split("\nTraceback (most recent call last)", 1)[0] for record in self.records for t in record.break_texts)
         marks_columns = any(map(_MARKS.search, stacks))
         for record in self.records:
             record.marks_columns = marks_columns
 
-    def code_like(self, record: CompileRecord) -> Code | None:
+    def code_like(self, record: CompileRecord) -> events.Code | None:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
@@ -171,7 +156,7 @@ class CompileRecords:
                 return other.code
         return None
 
-    def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
+    def record(self, event: events.Event, *, opens: bool = False) -> CompileRecord:
         """The record that an event belongs to.
 
         It is a new record if the event has no compile id, if no record has this id, or if the event starts a compile (`opens`)
@@ -187,7 +172,7 @@ class CompileRecords:
                 self._open[key] = record
         return record
 
-    def _reset_period(self, event: Event, starts: bool) -> int:
+    def _reset_period(self, event: events.Event, starts: bool) -> int:
         """How often compile ids have restarted before this event, which starts a compile or belongs to one without a record.
 
         Frames are numbered in the order of their first compiles: a new frame whose number is not the highest shows a restart.
@@ -199,17 +184,17 @@ class CompileRecords:
             self._latest = max(self._latest, (self._latest[0] + restarted, int(number)))
         return self._latest[0]
 
-    def _add(self, event: Event) -> None:
-        if isinstance(event, Trace):
+    def _add(self, event: events.Event) -> None:
+        if isinstance(event, events.Trace):
             self._trace(event)
-        elif isinstance(event, Timed):
+        elif isinstance(event, events.Timed):
             self.timed.append((event, self._open.get(str(event.compile_id))))
-        elif isinstance(event, CacheHit):
+        elif isinstance(event, events.CacheHit):
             self.cache_hits.append(event)
-        elif isinstance(event, CompiledCall):
+        elif isinstance(event, events.CompiledCall):
             for target in (None, event.target):
                 self.entries.setdefault((event.code.uid, target), event.name)
-        elif isinstance(event, FrameEnd):
+        elif isinstance(event, events.FrameEnd):
             record = self.record(event)
             record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread
             if passed := self._passed.get(event.code.uid):
@@ -218,23 +203,23 @@ class CompileRecords:
                 record.guard_text, record.recompile_text = (text and named(text) for text in texts)
                 record.guard_stacks = {named(about): stacks for about, stacks in record.guard_stacks.items()}
                 record.shapes = [(kind, {**at, "source": named(str(at.get("source") or ""))}) for kind, at in record.shapes]
-        elif isinstance(event, GraphEnd):
+        elif isinstance(event, events.GraphEnd):
             record = self.record(event)
             record.graph_end = event
             record.code = record.code or event.code  # torch.export traces without a frame
-        elif isinstance(event, GraphCaptured):
+        elif isinstance(event, events.GraphCaptured):
             record = self.record(event)
             record.nodes, record.sizes = event.nodes, event.sizes
-        elif isinstance(event, GuardsMade):
+        elif isinstance(event, events.GuardsMade):
             stacks = self.record(event).guard_stacks = {}
             for about, stack in event.stacks:
                 stacks.setdefault(about, []).append(stack)
-        elif isinstance(event, ResumeMade):
+        elif isinstance(event, events.ResumeMade):
             self.record(event).resumes.append(event)
             own = self._passed.get(event.code.uid, [])
             self._passed[event.resume.uid] = [dynamo_texts.with_sources(source, own) for source in event.sources]
 
-    def _trace(self, event: Trace) -> None:
+    def _trace(self, event: events.Trace) -> None:
         """Add one structured-trace record to its compile."""
         kind = record_name(event.metadata)
         if kind == "chromium_event":
@@ -258,7 +243,7 @@ class CompileRecords:
             setattr(record, _TEXTS[name], text)
         elif name == "dynamo_start":
             record.started = True
-            record.stack = [Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
+            record.stack = [events.Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
             record.callers = record.callers or record.stack[:-1]
             if event.callers is not None:  # a live run records the whole stack
                 record.stack[:-1] = event.callers
@@ -277,7 +262,8 @@ class CompileRecords:
         elif name == "compilation_metrics":
             record.metrics, record.closed = dict(fields), True
             if record.code is None and fields.get("co_name"):
-                record.code = Code(str(fields["co_name"]), str(fields["co_filename"]), int(fields["co_firstlineno"] or 0))
+                name, file, line = (fields[f"co_{key}"] for key in ("name", "filename", "firstlineno"))
+                record.code = events.Code(str(name), str(file), int(line or 0))
         elif name == "inductor_output_code":
             record.output_codes.append(_without_counters(text))
         elif name == "optimize_ddp_split_child":
@@ -325,7 +311,7 @@ _SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded",
 _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 
 
-def error_of(record: CompileRecord) -> Error:
+def error_of(record: CompileRecord) -> events.Error:
     """The exception that stopped the frame; its type and message are "" if they are unknown.
 
     Without an observed exception, as in a trace file: the type in the metrics, and the message of the printed traceback or else
@@ -335,9 +321,9 @@ def error_of(record: CompileRecord) -> Error:
     if end is not None and end.error is not None:
         return end.error
     if end is not None and end.stopped and end.stopped[0].type == "SkipFrame" and not record.error_text:  # torch 2.9
-        return Error("SkipFrame", end.stopped[0].message or "the code asked to skip the frame")
+        return events.Error("SkipFrame", end.stopped[0].message or "the code asked to skip the frame")
     message = dynamo_texts.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
-    return Error(str(record.metrics.get("fail_type") or ""), message)
+    return events.Error(str(record.metrics.get("fail_type") or ""), message)
 
 
 def interrupted(record: CompileRecord) -> bool:
@@ -385,7 +371,7 @@ def reason_of(record: CompileRecord) -> str | None:
     return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
 
 
-def stack_of(record: CompileRecord) -> list[Location]:
+def stack_of(record: CompileRecord) -> list[events.Location]:
     """The user's stack where tracing stopped, outermost first, as far as the exception or Dynamo's translators know it."""
     stack = list(error_of(record).stack)
     stopped = [s.location for s in record.frame_end.stopped] if record.frame_end is not None else []
@@ -397,7 +383,7 @@ def stack_of(record: CompileRecord) -> list[Location]:
     return stack
 
 
-def same_line(a: Location, b: Location) -> bool:
+def same_line(a: events.Location, b: events.Location) -> bool:
     return (a.file, a.line) == (b.file, b.line)
 
 

@@ -18,17 +18,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, MethodType, SimpleNamespace
 from typing import Any
 
-from dynascope.compiler.builder.events import (
-    CompiledCall,
-    FrameEnd,
-    GraphCaptured,
-    GraphEnd,
-    GuardsMade,
-    Position,
-    ResumeMade,
-    Stop,
-    Trace,
-)
+from dynascope.compiler.builder import events
 from dynascope.compiler.builder.trace_records import NOT_MADE_LIVE, SHAPES, reads_artifact, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import if_present, translators
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo, watch
@@ -76,7 +66,7 @@ def trace_record(hooks: Hooks, record: Any) -> None:
         return
     begins = "dynamo_start" in metadata or metadata.get("artifact", {}).get("name") == "recompile_reasons"
     attempt = hooks.attempt() if begins else None
-    hooks.emit(Trace(
+    hooks.emit(events.Trace(
         metadata, payload,
         callers=None if attempt is None else translators.callers(attempt.caller),
         call=hooks.call() if begins else None,
@@ -179,7 +169,7 @@ def frame_began(hooks: Hooks, frame: Any) -> None:
 
         getattr(getattr(bytecode_transformation, "_cached_cleaned_instructions", None), "cache_clear", int)()
     caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
-    attempt = Attempt(FrameEnd(hooks.code(frame.f_code), "skipped"), frame, caller)
+    attempt = Attempt(events.FrameEnd(hooks.code(frame.f_code), "skipped"), frame, caller)
     hooks.thread.attempts.append(attempt)
     attempt.end.runs_for, attempt.end.target = translators.runs_for(frame)
 
@@ -227,7 +217,7 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
     chain = attempt.end.stopped
     if chain and chain[0].error != id(error):
         chain.clear()
-    chain.append(Stop(
+    chain.append(events.Stop(
         name, str(error).split("\n", 1)[0],
         translators.location(translator),
         getattr(translator, "error_on_graph_break", None),
@@ -243,7 +233,7 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
     if attempt is not None:
         # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
         attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in chain}
-    hooks.emit(GraphEnd(
+    hooks.emit(events.GraphEnd(
         str(reason.reason),
         bool(getattr(reason, "graph_break", False)),
         hooks.code(chain[-1].f_code),
@@ -265,11 +255,11 @@ def resume_made(hooks: Hooks, resume: CodeType, code: CodeType, *further: Any) -
     metadata: Any = cache.generated_code_metadata
     attempt = hooks.attempt()
     instructions = attempt.instructions.get(id(code), ()) if attempt is not None else ()
-    hooks.emit(ResumeMade(
+    hooks.emit(events.ResumeMade(
         hooks.code(code),
         hooks.code(resume),
         hooks.code(metadata[code].code if code in metadata else code),
-        next((translators.positions(i) for i in instructions if i.offset == given["resume_offset"]), Position()),
+        next((translators.positions(i) for i in instructions if i.offset == given["resume_offset"]), events.Position()),
         [str(n) for n in given.get("argnames", ())],
         given.get("nstack"),
         # 0: this handler, 1: `safely`, 2: the watched function
@@ -283,13 +273,13 @@ def graph_captured(hooks: Hooks, gm: Any) -> None:
     nodes: list[Node] = []
     with if_present("nodes of live graphs"):
         nodes = graph_nodes(gm.graph)
-    hooks.emit(GraphCaptured(translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()))
+    hooks.emit(events.GraphCaptured(translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()))
 
 
 def guards_built(hooks: Hooks, guards: Any) -> None:
     """The guards of a compile with their stacks: the trace has only the innermost line of each."""
     stacks = [(guard.name, guard.user_stack) for guard in guards if guard.user_stack]
-    hooks.emit(GuardsMade(stacks, compile_id=translators.current_compile_id()))
+    hooks.emit(events.GuardsMade(stacks, compile_id=translators.current_compile_id()))
 
 
 def entered(hooks: Hooks, callback: Any) -> None:
@@ -304,7 +294,7 @@ def entered(hooks: Hooks, callback: Any) -> None:
     if isinstance(code, CodeType) and (id(code), name, id(target)) not in hooks.called_as:
         hooks.called_as.add((id(code), name, id(target)))
         hooks.entered.setdefault(id(code), (code, function.__globals__))
-        hooks.emit(CompiledCall(hooks.code(code), name, id(target)))
+        hooks.emit(events.CompiledCall(hooks.code(code), name, id(target)))
 
 
 #: name in `report.hooks` -> installs the hook

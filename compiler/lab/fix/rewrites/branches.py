@@ -12,20 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites.reading import (
-    apart,
-    bound_before,
-    certainly_bound,
-    condition,
-    is_pure,
-    is_pure_call,
-    is_python,
-    names_in_order,
-    not_in_place,
-    read_first,
-    read_later,
-    uses,
-)
+from dynascope.compiler.lab.fix.rewrites import reading
 from dynascope.compiler.lab.fix.rewrites.source import Rewrite, Source, applicable, dotted, moved, parse, require
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
@@ -51,16 +38,16 @@ def candidates(problem: Problem) -> list[Candidate]:
     """`torch.where` first, if both sides are known to have no effects, then `torch.cond`; `torch.while_loop` for a loop."""
     if parse(problem.source).branch_at(problem, ast.IfExp) is not None:
         return applicable(problem, partial(_expression, "where"), partial(_expression, "cond"))
-    return apart(problem, _with_where, _with_cond, _while_loop)
+    return reading.apart(problem, _with_where, _with_cond, _while_loop)
 
 
 def _expression(function: str, problem: Problem) -> Candidate:
     """`a if test else b` with this function."""
     choice = require(parse(problem.source).branch_at(problem, ast.IfExp))
     rewrite, sides = Rewrite(problem, choice), (choice.body, choice.orelse)
-    source, test = rewrite.source, condition(rewrite, choice.test)
-    require(not is_python(choice.test) and not any(map(_is_no_tensor, sides)))
-    require(is_pure(rewrite, *sides, unknown=function == "cond"))
+    source, test = rewrite.source, reading.condition(rewrite, choice.test)
+    require(not reading.is_python(choice.test) and not any(map(_is_no_tensor, sides)))
+    require(reading.is_pure(rewrite, *sides, unknown=function == "cond"))
     require(function == "cond" or not _guards_an_index(rewrite, choice, sides))
     texts = map(source.argument, sides) if function == "where" else (f"lambda: {source.argument(s)}{_clone(s)}" for s in sides)
     change = (source.start(choice), source.end(choice), f"{rewrite.torch(function)}({', '.join([test, *texts])})")
@@ -150,15 +137,15 @@ def _with_where(problem: Problem) -> Candidate:
 def _chosen(problem: Problem, is_stepwise: bool) -> Candidate:
     """The branch as choices between values; a side that ends with `return` or `continue` has the rest of the block as other."""
     branch = require(parse(problem.source).branch_at(problem, ast.If))
-    rewrite, jumps = Rewrite(problem, branch), uses(branch).jumps
+    rewrite, jumps = Rewrite(problem, branch), reading.uses(branch).jumps
     source = rewrite.source
     rest, returns = source.following(branch) if jumps else [], any(isinstance(jump, ast.Return) for jump in jumps)
-    require(not is_python(branch.test) and not _guards_an_index(rewrite, branch, [branch, *rest]))
+    require(not reading.is_python(branch.test) and not _guards_an_index(rewrite, branch, [branch, *rest]))
     require(not is_stepwise or not isinstance(rewrite.scope, ast.Module))
     loop = source.parent(branch)
     require(not jumps or returns or (isinstance(loop, ast.For | ast.While) and branch in loop.body))
     choice = _Choice(rewrite, branch, is_stepwise)
-    made = choice.after([branch, *rest], {}, set() if returns else read_later(source, branch, *rest))
+    made = choice.after([branch, *rest], {}, set() if returns else reading.read_later(source, branch, *rest))
     lines, done, is_mixed = choice.lines, set[str](), False
     for name, value in made.items():
         is_mixed |= bool(value.reads & done)
@@ -187,7 +174,7 @@ class _Value:
 
     @property
     def reads(self) -> set[str]:
-        return uses(self.tree).reads
+        return reading.uses(self.tree).reads
 
 
 _Values = dict[str, _Value]
@@ -201,7 +188,7 @@ class _Choice:
 
     def __init__(self, rewrite: Rewrite, branch: ast.If, is_stepwise: bool) -> None:
         self._rewrite, self._source, self._branch, self._is_stepwise = rewrite, rewrite.source, branch, is_stepwise
-        self._before = bound_before(self._source, branch)
+        self._before = reading.bound_before(self._source, branch)
         self._taken: list[str] = []
         self.lines: list[str] = []
 
@@ -209,13 +196,13 @@ class _Choice:
         """The values after a block, with those of the names that it binds; `late`: names that are read after it."""
         for number, one in enumerate(block):
             rest = block[number + 1 :]
-            if isinstance(one, ast.If) and uses(one).jumps:
+            if isinstance(one, ast.If) and reading.uses(one).jumps:
                 ends = [isinstance(side[-1], ast.Return | ast.Continue) for side in (one.body, one.orelse or [one])]
                 require(any(ends))
                 yes, no = (s if end else [*s, *rest] for s, end in zip((one.body, one.orelse), ends, strict=True))
                 return self._either(one, yes, no, values, late)
             if isinstance(one, ast.If):
-                values = self._either(one, one.body, one.orelse, values, late | uses(*rest).reads)
+                values = self._either(one, one.body, one.orelse, values, late | reading.uses(*rest).reads)
             elif isinstance(one, ast.Continue):
                 return values
             else:
@@ -225,9 +212,9 @@ class _Choice:
 
     def _value(self, one: ast.stmt, value: ast.expr, operator: str, values: _Values) -> _Value:
         """A value with the new names of those that it reads; refused if it may have effects, or needs names that are not."""
-        require(is_pure(self._rewrite, value))
+        require(reading.is_pure(self._rewrite, value))
         # stepwise, `+=` would change the tensor of the other side, too
-        require(not operator if self._is_stepwise else not uses(one).reads & values.keys())
+        require(not operator if self._is_stepwise else not reading.uses(one).reads & values.keys())
         source = self._source
         renamed = [n for n in source.inside(value, ast.Name) if n.id in values and values[n.id].text != n.id]
         own = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr)
@@ -256,8 +243,11 @@ class _Choice:
     def _either(self, branch: ast.If, yes: list[ast.stmt], no: list[ast.stmt], values: _Values, late: set[str]) -> _Values:
         """The values after a branch with these sides, with those of the names that are read later."""
         test, at = branch.test, len(self.lines)
-        require(is_pure(self._rewrite, test) and all(n not in values or values[n].text == n for n in uses(test).reads))
-        asked = "" if is_python(test) else condition(self._rewrite, test)
+        require(
+            reading.is_pure(self._rewrite, test)
+            and all(n not in values or values[n].text == n for n in reading.uses(test).reads)
+        )
+        asked = "" if reading.is_python(test) else reading.condition(self._rewrite, test)
         sides = [self.after(side, values, late) for side in (yes, no)]
         names = [n for n in dict.fromkeys((*sides[0], *sides[1])) if n in late or " " in n]
         names = [n for n in names if any(side.get(n) != values.get(n) for side in sides)]
@@ -291,23 +281,27 @@ class _Choice:
 
 def _with_cond(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
-    rewrite, jumps, after = Rewrite(problem, branch), uses(branch).jumps, list[ast.stmt]()
-    source, test, sides = rewrite.source, condition(rewrite, branch.test), [branch.body, branch.orelse]
-    require(not is_python(branch.test) and is_pure(rewrite, branch.test, unknown=True) and source.stands_alone(branch))
+    rewrite, jumps, after = Rewrite(problem, branch), reading.uses(branch).jumps, list[ast.stmt]()
+    source, test, sides = rewrite.source, reading.condition(rewrite, branch.test), [branch.body, branch.orelse]
+    require(
+        not reading.is_python(branch.test)
+        and reading.is_pure(rewrite, branch.test, unknown=True)
+        and source.stands_alone(branch)
+    )
     require(not any(isinstance(s, ast.If) for s in branch.orelse[:1]))
     if jumps and not branch.orelse:
         after = sides[1] = source.following(branch)
-    found, before = uses(*sides[0], *sides[1]), bound_before(source, branch)
-    require(not found.stores and all(is_pure_call(rewrite, call, unknown=True) for call in found.calls))
+    found, before = reading.uses(*sides[0], *sides[1]), reading.bound_before(source, branch)
+    require(not found.stores and all(reading.is_pure_call(rewrite, call, unknown=True) for call in found.calls))
     require(not any(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for side in sides for s in side))
-    names = [n for n in names_in_order(source, branch, *after) if n in found.writes]
-    outputs = [] if jumps else [n for n in names if n in read_later(source, branch)]
+    names = [n for n in reading.names_in_order(source, branch, *after) if n in found.writes]
+    outputs = [] if jumps else [n for n in names if n in reading.read_later(source, branch)]
     if jumps:
         ends = [side[-1].value for side in sides if side and isinstance(side[-1], ast.Return)]
         require(len(ends) == len(found.jumps) == 2 and all(ends))
         require(not any(_is_no_tensor(part) for value in ends if value is not None for part in _parts(value)))
     else:
-        require(outputs and all(n in before or n in certainly_bound(side) for n in outputs for side in sides))
+        require(outputs and all(n in before or n in reading.certainly_bound(side) for n in outputs for side in sides))
     passed = [n for n in names if n in before]
     functions = [source.unused_name("when_true"), source.unused_name("when_false")]
     text, indent = "", source.indent(branch)
@@ -328,7 +322,7 @@ def _parts(value: ast.expr) -> list[ast.expr]:
 
 def _body(source: Source, branch: ast.If | ast.While, side: list[ast.stmt], outputs: list[str], is_after: bool = False) -> str:
     """The lines of a side of the branch, or of the loop's body, as those of a function; `is_after`: they follow the branch."""
-    unit, changes, body = source.indent_unit, not_in_place(source, side), ""
+    unit, changes, body = source.indent_unit, reading.not_in_place(source, side), ""
     inner, last = source.indent(branch) + unit, dict[str, ast.expr]()
     for one in side:
         with contextlib.suppress(NotApplicable):
@@ -341,7 +335,7 @@ def _body(source: Source, branch: ast.If | ast.While, side: list[ast.stmt], outp
         body = moved(body, unit) if is_after else body
     elif side:
         body = f"{inner}{source.changed(source.start(side[0]), source.end(side[-1]), changes)}\n"
-    written = uses(*side).writes
+    written = reading.uses(*side).writes
     values = [n + (_clone(last[n]) if n in last else "" if n in written else ".clone()") for n in outputs]
     comma = "," * (isinstance(branch, ast.While) and len(values) == 1)
     return f"{body}{inner}return {', '.join(values)}{comma}\n" if outputs else body
@@ -354,13 +348,13 @@ def _while_loop(problem: Problem) -> Candidate:
     """For `while x.sum() < 100:` and the like, if each assigned name whose value outlives a turn is bound before the loop."""
     loop = require(parse(problem.source).innermost(problem, ast.While, lambda n: n.test))
     rewrite, body = Rewrite(problem, loop), loop.body
-    source, test = rewrite.source, condition(rewrite, loop.test)
+    source, test = rewrite.source, reading.condition(rewrite, loop.test)
     is_plain = all(isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign) for s in body) and not loop.orelse
     require(is_plain and source.stands_alone(loop) and source.stands_alone(body[0]))
-    require(is_pure(rewrite, *body, unknown=True) and is_pure(rewrite, loop.test))
-    before, later = bound_before(source, loop), read_later(source, loop)
-    needed = uses(*body).writes & (later | uses(loop.test).reads | read_first(body, set()))
-    carried = [n for n in names_in_order(source, loop) if n in needed]
+    require(reading.is_pure(rewrite, *body, unknown=True) and reading.is_pure(rewrite, loop.test))
+    before, later = reading.bound_before(source, loop), reading.read_later(source, loop)
+    needed = reading.uses(*body).writes & (later | reading.uses(loop.test).reads | reading.read_first(body, set()))
+    carried = [n for n in reading.names_in_order(source, loop) if n in needed]
     require(carried and before.issuperset(carried))
     more, turn, names = source.unused_name("another_turn"), source.unused_name("turn"), ", ".join(carried)
     values = f"{names}," if len(carried) == 1 else names

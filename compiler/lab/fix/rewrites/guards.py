@@ -10,18 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.rewrites.reading import (
-    and_operands,
-    apart,
-    condition,
-    conditions_of,
-    is_pure,
-    is_pure_call,
-    is_python,
-    number_of,
-    read_later,
-    uses,
-)
+from dynascope.compiler.lab.fix.rewrites import reading
 from dynascope.compiler.lab.fix.rewrites.source import Rewrite, Source, applicable, dotted, moved, parse, require
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
@@ -32,7 +21,7 @@ _GPU = "on a GPU the error is reported at a later synchronization"
 
 def raising(problem: Problem) -> list[Candidate]:
     """`if bad: raise Error(...)` and `assert good, f"..."` as `torch._assert_async`."""
-    return [] if problem.in_try else apart(problem, _asserted)
+    return [] if problem.in_try else reading.apart(problem, _asserted)
 
 
 def _asserted(problem: Problem) -> Candidate:
@@ -50,8 +39,8 @@ def _asserted(problem: Problem) -> Candidate:
                 checks += others
             case _:
                 raise NotApplicable
-        good = condition(rewrite, test, is_opposite=isinstance(check, ast.If))
-        require(not is_python(test) and is_pure(rewrite, test))
+        good = reading.condition(rewrite, test, is_opposite=isinstance(check, ast.If))
+        require(not reading.is_python(test) and reading.is_pure(rewrite, test))
         lines.append(f"{rewrite.torch('_assert_async')}({good}, {_message(source, next(iter(arguments), None))})")
         is_constant = all(isinstance(a, ast.Constant) and isinstance(a.value, str) for a in arguments)
         shortened = shortened if is_constant and len(arguments) < 2 else _VALUES_LOST
@@ -84,18 +73,19 @@ def known_first(problem: Problem) -> list[Candidate]:
 
 def _known_first(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
-    rewrite, body, operands = Rewrite(problem, branch), branch.body, and_operands(branch.test)
+    rewrite, body, operands = Rewrite(problem, branch), branch.body, reading.and_operands(branch.test)
     source = rewrite.source
     if len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse and source.stands_alone(body[0]):
-        operands, body = [*operands, *and_operands(body[0].test)], body[0].body
+        operands, body = [*operands, *reading.and_operands(body[0].test)], body[0].body
     plain = [o for o in operands if all(isinstance(n, _PLAIN) for n in ast.walk(o))]
     values = [o for o in operands if o not in plain]
     require(values and operands != [*plain, *values] and not branch.orelse and source.stands_alone(branch))
-    require(is_pure(rewrite, *values) and not source.inside(branch, ast.NamedExpr))
+    require(reading.is_pure(rewrite, *values) and not source.inside(branch, ast.NamedExpr))
     test = " and ".join(f"({source.text_of(o)})" if isinstance(o, ast.BoolOp) else source.text_of(o) for o in [*plain, *values])
     lines = moved(source.lines_text(body), source.indent(branch) + source.indent_unit, source.indent(body[0]))
     change = source.in_place_of(branch, branch, [f"if {test}:"], lines, body[0].lineno - 1)
-    rewrite.tests = {Condition(one.before, one.before): None for value in values for one in conditions_of(rewrite, value)}
+    conditions = (one for value in values for one in reading.conditions_of(rewrite, value))
+    rewrite.tests = {Condition(one.before, one.before): None for one in conditions}
     return rewrite.candidate("Ask first what no values decide", [change], _ONLY_IF)
 
 
@@ -129,11 +119,12 @@ def _unguarded(settings: Mapping[str, object], problem: Problem) -> Candidate:
     called = {n.attr for n in source.inside(branch.test, ast.Attribute)}
     is_mask = called & _OF_VALUES or dotted(getattr(branch.test, "func", None)) == "any"
     require(not is_mask or not any(_makes_numbers(n, selected) for n in ast.walk(branch)))
-    later, of_rows = read_later(source, branch), set[str]()
+    later, of_rows = reading.read_later(source, branch), set[str]()
     for one in body:
-        require(not uses(one).reads & uses(selected).reads & of_rows)  # it is another mask, or other rows, by then
+        # else it is another mask, or other rows, by then
+        require(not reading.uses(one).reads & reading.uses(selected).reads & of_rows)
         require(_does_nothing(rewrite, one, selected, later) and _is_safe(rewrite, one, selected, of_rows))
-        of_rows |= uses(one).writes
+        of_rows |= reading.uses(one).writes
     lines = moved(source.lines_text(body), source.indent(branch), source.indent(body[0]))
     change = source.in_place_of(branch, branch, [], lines, branch.test.end_lineno or branch.lineno)
     return rewrite.candidate("Index without asking whether there are rows", [change], _ASSUMPTION, settings)
@@ -142,24 +133,24 @@ def _unguarded(settings: Mapping[str, object], problem: Problem) -> Candidate:
 def _branch_on(source: Source, problem: Problem) -> ast.If | None:
     """The branch after an assignment that broke, if it asks whether the assignment selected anything."""
     statement = require(source.innermost(problem, ast.Assign))
-    bound = uses(statement).writes
+    bound = reading.uses(statement).writes
     for one in source.following(statement):
         if isinstance(one, ast.If):
-            return one if (found := _selected(one.test)) is not None and uses(found).reads & bound else None
-        if uses(one).writes & bound:
+            return one if (found := _selected(one.test)) is not None and reading.uses(found).reads & bound else None
+        if reading.uses(one).writes & bound:
             return None
     return None
 
 
 def _selected(test: ast.expr) -> ast.expr | None:
     """The mask or the rows of `mask.any()`, `rows.numel() > 0`, `len(rows)` and the like; None for other conditions."""
-    number = number_of(test)
+    number = reading.number_of(test)
     match number[0] if number is not None else test:
         case (
             ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)])
             | ast.Compare(left=left, ops=[ast.GtE()], comparators=[ast.Constant(value=1)])
         ):
-            number = number_of(left)
+            number = reading.number_of(left)
             return _counted(number[0] if number is not None else left)
         case value:
             return _counted(value)
@@ -213,16 +204,16 @@ def _is_safe(rewrite: Rewrite, one: ast.stmt, selected: ast.expr, of_rows: set[s
     """
 
     def has_rows(node: ast.AST) -> bool:
-        return bool(uses(node).reads & of_rows) or any(_is_same(n, selected) for n in ast.walk(node))
+        return bool(reading.uses(node).reads & of_rows) or any(_is_same(n, selected) for n in ast.walk(node))
 
     for node in ast.walk(one):
         match node:
             case ast.Call():
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
                 rows, changes = has_rows(node), isinstance(one, ast.Expr) and one.value is node
-                if not changes and not is_pure_call(rewrite, node, unknown=rows):
+                if not changes and not reading.is_pure_call(rewrite, node, unknown=rows):
                     return False
-                if rows and (name in _NEED_ROWS or number_of(node)):
+                if rows and (name in _NEED_ROWS or reading.number_of(node)):
                     return False
             case ast.Subscript(value=value, slice=index) if getattr(value, "attr", "") != "shape":
                 first = index.elts[0] if isinstance(index, ast.Tuple) else index
