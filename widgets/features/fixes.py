@@ -134,7 +134,7 @@ def how_to_apply(report: Report) -> str:
     sure, all_sure = report.fix_set is not None and bool(report.fix_set.fixes), fixes is report.fix_set
     by_hand = unplaced_settings(fixes)
     if not (fixes.edits or fixes.cells):
-        return f"no file changes: use {', '.join(by_hand)}"
+        return f"No file changes: use {', '.join(by_hand)}"
     if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         words = [both.format("")] if sure else []

@@ -33,7 +33,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     report = recompiled()
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, before=Counts(recompiles=1))
-    by_hand = "no file changes: use torch.compile(..., dynamic=True)"
+    by_hand = "No file changes: use torch.compile(..., dynamic=True)"
     assert view_model(report)["advice"]["first"].endswith(f". {by_hand}.")  # type: ignore[index]
     assert by_hand in " ".join(to_text(report).split())
     report.patched_by, report.fix_set.cells = "%fix", {"<cell>": "%%compile --dynamic true\nf(x)"}
