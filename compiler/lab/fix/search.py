@@ -583,7 +583,7 @@ class Search:
             fix.after = after.counts
             if (refusal := why_refused(after.report)) is not None:
                 raise Refused(refusal)
-            if fix.recompile is None and fix.after.cost > 2 * (before.counts.cost or math.inf):
+            if fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
             if len(after.compiled_again) > len(before.compiled_again):
                 raise Refused(f"each call compiles {after.compiled_again[-1]} again, as it guards what the call changes")
