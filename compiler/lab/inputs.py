@@ -12,6 +12,7 @@ import reprlib
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -47,10 +48,15 @@ class InputResult:
 def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[InputResult]:
     """Call the compiled function as that call did, with each input; after an interrupt, the remaining inputs are left out."""
     tried, counted = [], dict(hook_installer.HOOKS.calls)
+    is_method = isinstance(like.target, FunctionType) and like.target.__code__.co_varnames[:1] == ("self",)
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
             tried.append(InputResult(InputRun(arguments=described(args, kwargs))))
+            own = (
+                like.arguments[0][:1] if is_method else ()
+            )  # a method of a class gets the recorded object, unless one is given
+            args = args if [*map(type, args[:1])] == [*map(type, own)] else (*own, *args)
             with like.modes():
                 _try(tried[-1], RecordedCall(like.target, args, kwargs, entry=like.entry), calls)
             if tried[-1].run.error == INTERRUPTED:

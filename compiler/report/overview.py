@@ -162,7 +162,7 @@ def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
     ]
 
 
-_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+)(?: ?= ?|` to `)True")
+_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(?!compiled_autograd)(\w+)(?: ?= ?|` to `)True")
 #: matches torch's files for training, or what the compiler says of their functions
 _TRAINING = re.compile(
     r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"

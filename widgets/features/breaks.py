@@ -176,6 +176,7 @@ def advice(report: Report, b: Break) -> list[str]:
     fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
     untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
+    untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
     hints = [
         _as_tried(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told and not h.startswith((*untrue,))
     ]
@@ -204,7 +205,7 @@ def advice(report: Report, b: Break) -> list[str]:
         moves = "" if b.error else moves  # which every function around it would meet, too
         rest = f"Other code of the function runs eagerly because of this break.{moves}"
         raises = "Raise it outside of the compiled code, or catch it inside: what it leaves runs eagerly, in later calls too."
-        steps.append(raises if b.type == "Observed exception" else rest)
+        steps.append(raises if b.type == "Observed exception" or b.source.lstrip().startswith("raise ") else rest)
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
@@ -228,6 +229,8 @@ def advice(report: Report, b: Break) -> list[str]:
 
 def _as_tried(report: Report, b: Break, hint: str) -> str:
     """The hint; if it names a setting, with what trying it showed, or what to do instead if that was in vain."""
+    if "ignore_logg" in hint:
+        return f"{hint} (compiled code then logs nothing there)"
     setting = setting_in([hint])
     if setting is None:
         return hint

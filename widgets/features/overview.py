@@ -37,7 +37,7 @@ _TYPES = {
     "Data-dependent branching": ("an `if` or `while` depends on a tensor's value",
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code"),
     "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
-        "move the call out of the compiled code, or wrap it with `torch.library.custom_op`"),
+        "move the call out of the compiled code, and pass its result in"),
 }  # fmt: skip
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
@@ -203,7 +203,7 @@ class CauseWords:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
-        own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", *GENERAL)))
+        own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", "It is one place", *GENERAL)))
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def example(self) -> str:

@@ -102,13 +102,16 @@ def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
     assert not any("later call" in note for note in explain(lambda x: x, profile=1, inputs=[x, x])(x).notes)
 
 
-def test_inputs_are_tried_in_the_gradient_mode_of_the_call() -> None:
+def test_inputs_are_tried_in_the_gradient_mode_and_with_the_object_of_the_call() -> None:
     def f(x: torch.Tensor) -> None:
         assert not torch.is_grad_enabled()
 
     with torch.no_grad():
         call = RecordedCall(f, (1,), {})
     assert [one.run.error for one in try_inputs(call, [1], 1)] == [None]
+    net, x = torch.nn.Linear(3, 3), torch.ones(3)
+    call = RecordedCall(torch.nn.Linear.forward, (net, x), {})  # of a method, whose object need not be among the inputs
+    assert [one.run.error for one in try_inputs(call, [x, (net, x)], 1)] == [None, None]
 
 
 def test_inputs_are_described_and_never_kept() -> None:

@@ -166,4 +166,4 @@ def test_settings_are_read_from_both_forms_of_hints() -> None:
     assert setting_in(["Set torch._dynamo.config.allow_rnn=True to enable ..."]) == "allow_rnn"
     assert setting_in(["Set torch._dynamo.trace_autograd_ops=True"]) == "trace_autograd_ops"
     assert setting_in(["Change `torch._dynamo.config.trace_autograd_ops` to `True`."]) == "trace_autograd_ops"
-    assert setting_in(["Use `torch._assert_async`"]) is None
+    assert setting_in(["Use `torch._assert_async`", "Set torch._dynamo.config.compiled_autograd = True."]) is None
