@@ -431,12 +431,9 @@ _BLOCK = '''class Block{n}:
 '''
 _KINDS = (
     ("x.sum() > 0", "Data-dependent branching", "Use `torch.cond` to express dynamic control flow."),
-    (
-        "x.item()",
-        "Unsupported Tensor.item() call with capture_scalar_outputs=False",
-        "Set `torch._dynamo.config.capture_scalar_outputs = True` to include these operations in the captured graph.",
-    ),
-)
+    ("x.item()", "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+     "Set `torch._dynamo.config.capture_scalar_outputs = True` to include these operations in the captured graph."),
+)  # fmt: skip
 
 
 def model(functions: int = 9, breaks: int = 6, recompiles: int = 5) -> Report:
