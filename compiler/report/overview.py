@@ -199,7 +199,7 @@ class Cause:
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes of graph breaks, then those of recompiles, the most expensive first.
+    """The causes of graph breaks that no region allows, then those of recompiles, the most expensive first.
 
     Breaks that occur only in the first call come after all other breaks, unless Dynamo skipped frames because of them: these
     frames run eagerly in later calls, too.
@@ -208,7 +208,8 @@ def causes(report: ReportData) -> list[Cause]:
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
-    for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
+    unexpected = (b for b in report.breaks if not b.allowed)
+    for broken in sorted(unexpected, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         key: tuple[str, str]
         if broken.first_call_only:
             key, common = ("first call", ""), Cause(kind="break", first_call=True)

@@ -168,7 +168,7 @@ def recommendation(places: Places) -> Recommendation | None:
     words = [CauseWords(places, cause) for cause in causes(report)]
     slower = _slower(report, profile) if profile is not None else ""
     is_tried = bool(profile or report.trials or report.fix_set)
-    if not (is_large(report) or (is_tried and words) or slower):
+    if not (is_large(report) or (is_tried and (words or report.breaks)) or slower):
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
@@ -306,7 +306,7 @@ def _nothing(report: Report) -> str:
     s = report.summary
     is_known, refused = not (s.cached or s.unknown_breaks), sum(r.refused_by is not None for r in report.recompiles)
     counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
-    facts = [f"{'no graph break' if is_known else breaks(s)}, no recompile"]
+    facts = [f"{'no graph break' if is_known and not s.breaks else headline_parts(report)[1]}, no recompile"]
     facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
     facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
     return f"nothing: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."

@@ -297,10 +297,7 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
 @pytest.mark.parametrize(
     ("trial", "words"),
     [
-        (
-            Trial(settings={SCALARS: True}, harm="it ends in InternalTorchDynamoError: no"),
-            "it ends in InternalTorchDynamoError: no",
-        ),
+        (Trial(settings={SCALARS: True}, harm="it ends in an internal error: no"), "it ends in an internal error: no"),
         (Trial(settings={SCALARS: True}, breaks=13), "graph breaks 12 → 13"),
         (Trial(settings={SCALARS: True}, breaks=11, skipped=4), "graph breaks 12 → 11, frames that run eagerly 2 → 4"),
         (
@@ -489,3 +486,6 @@ def test_what_is_wrong_without_a_cause_is_said() -> None:
     report = with_all_cached(model())
     report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
     assert advice(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
+    report.breaks = [replace(b, allowed=True) for b in model().breaks]
+    report.summary.breaks, report.summary.unexpected = 6, 0
+    assert advice(report)["first"] == "nothing: 6 graph breaks (6 allowed), no recompile; 1 frame failed; 2 frames skipped."
