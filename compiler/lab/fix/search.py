@@ -260,8 +260,7 @@ class Search:
             self._trials.deadline = self._started + self._seconds
         self._confirm()
         self._credit()
-        if self.found.is_complete:
-            self._name_unfixable()
+        self._name_unfixable()
         profile = self._report.profile
         if len(self._steps) > 1 and profile is not None and self._profiled is not None and self._why_stopped != INTERRUPTED:
             self._steps[0].tried.ran.seconds = profile.verdict.compiled_seconds
