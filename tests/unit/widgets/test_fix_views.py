@@ -54,7 +54,9 @@ def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None
     report.fix_set.before.graphs = report.summary.graphs = 2
     report.fix_set.after.graphs = 1
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1"
-    report.summary.skipped = 1  # a later call with another size is not repeated, but would compile with the fix
+    report.fix_set.before.recompiles = 1  # whether it is compiled again may depend on what the calls before left
+    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
+    report.fix_set.before.recompiles, report.summary.skipped = 0, 1  # a later call may compile more with the fix
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
     report.fixes[0].removes, report.fix_set.before.eager_ops, report.fix_set.after.eager_ops = [], 3, 3
     assert "no recompile can be fixed, but fewer graphs can do the same: 2 graphs → 1" in fixes_summary(report)
@@ -128,14 +130,8 @@ def test_where_nothing_was_tried_nothing_was_refused() -> None:
 
 def test_a_refused_change_that_removes_breaks_says_so() -> None:
     """A person may know that the case which refuses it never comes."""
-    fix = Fix(
-        id="x0",
-        title="Assert it",
-        verdict="refused",
-        reason="with size 0: raises TypeError:",
-        before=Counts(breaks=4),
-        after=Counts(breaks=1),
-    )
+    fix = Fix(id="x0", title="Assert it", verdict="refused", reason="with size 0: raises TypeError:")
+    fix = replace(fix, before=Counts(breaks=4), after=Counts(breaks=1))
     assert fix_words(fix).endswith("raises TypeError. If you know that this does not matter: graph breaks 4 → 1")
     assert "If you know" not in fix_words(replace(fix, after=Counts(breaks=4)))
     assert "If you know" not in fix_words(replace(fix, reason="with the recorded inputs: raises TypeError: no"))
