@@ -143,6 +143,9 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["sources"][0]["lines"])
     assert outcome_words(Places(loop()), loop().breaks[1], brief=True) == "frame skipped"
+    report = one_break()
+    report.frames[1].status, report.frames[1].reason = "ignored", "no tensor-related objects found in frame"
+    assert outcome_words(Places(report), report.breaks[0]).endswith("runs eagerly: no tensor is passed to it")
 
 
 def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
