@@ -205,16 +205,16 @@ class Run:
         from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
         show, cells = self.recording.show_progress, self.cells
+        profiled = self._call if self._chosen.profile is not None else None
         with self.quiet():
             if traces:
-                self.user_code(try_hints, report, self._calls, self._chosen, cells, show)
+                self.user_code(try_hints, report, self._calls, profiled, self._chosen, cells, show)
             if self._fix is None:
                 return
             found = SearchResult()
             if self._calls.kept and (report.breaks or report.recompiles):
                 least = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
                 seconds = least if self._fix.fix_seconds is None else self._fix.fix_seconds
-                profiled = self._call if self._chosen.profile is not None else None
                 search = Search(
                     Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
                     is_whole=refusal(report, self._calls) is None, on_progress=show,

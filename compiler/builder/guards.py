@@ -22,19 +22,8 @@ from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, outcome
 from dynascope.compiler.builder.dynamo_texts import split_comment, user_expression
 from dynascope.compiler.builder.events import Location
-from dynascope.compiler.report import (
-    Constraint,
-    DynamicCause,
-    FailedGuard,
-    FailedGuardKind,
-    Frame,
-    Guard,
-    GuardOrigin,
-    GuardSite,
-    Recompile,
-    StackEntry,
-    Symbol,
-)
+from dynascope.compiler.report import FailedGuard, FailedGuardKind, Frame, Guard, GuardOrigin, GuardSite, Recompile, StackEntry
+from dynascope.compiler.report.data import Constraint, DynamicCause, Symbol
 from dynascope.compiler.source.code import is_jump
 from dynascope.compiler.source.lines import CellResolver, character_column, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder

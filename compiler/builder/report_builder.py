@@ -22,20 +22,8 @@ from dynascope.compiler.builder.dynamo_texts import user_expression
 from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
-from dynascope.compiler.report import (
-    Excerpt,
-    Failure,
-    Frame,
-    Graph,
-    InlinedFunction,
-    Later,
-    Report,
-    Source,
-    Summary,
-    label,
-    plural,
-    seconds,
-)
+from dynascope.compiler.report import Excerpt, Failure, Frame, Graph, InlinedFunction, Later, Report, Source, Summary
+from dynascope.compiler.report.formatting import label, plural, seconds
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction

@@ -19,7 +19,7 @@ from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
-from dynascope.compiler.lab.recorded_call import CallRecorder
+from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
@@ -31,11 +31,16 @@ _ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
 
 
 def try_hints(
-    report: Report, calls: CallRecorder, settings: Settings, cells: CellResolver | None, on_progress: Callable[[str], None]
+    report: Report,
+    calls: CallRecorder,
+    profiled: RecordedCall | None,
+    settings: Settings,
+    cells: CellResolver | None,
+    on_progress: Callable[[str], None],
 ) -> None:
     """Set the report's trials, and `first_call_only` of its breaks; a note says why not, or which hints were not tried.
 
-    Each setting is tried together with those that helped before it.
+    Each setting is tried together with those that helped before it.  The profiled call, if any, is timed in each trace.
     """
     if not (report.own_breaks or settings.second_call):
         return
@@ -44,6 +49,8 @@ def try_hints(
         report.notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
+    if profiled is not None and report.profile is not None:
+        trials.timed = profiled, report.profile.calls
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
@@ -82,7 +89,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int = 0) -> tuple[
     again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
     trial.removes = [b.id for b in report.own_breaks if _place(b) not in again]
     trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
-    trial.skipped = counts.skipped
+    trial.skipped, trial.seconds = counts.skipped, ran.seconds
     return ran, trial
 
 

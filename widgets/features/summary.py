@@ -253,6 +253,8 @@ def _trial(report: Report) -> Step | None:
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""
+    if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
+        worth = f", and a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
     became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks}"
     left = _remaining([(best.breaks or 0, "graph break"), (best.recompiles or 0, "recompile")])
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))

@@ -54,7 +54,7 @@ class TrialResult:
     eager_ops: int | None = None
     #: names of the functions that are still compiled when a call is made for the third time in a row, with what it has changed
     compiled_again: list[str] = field(default_factory=list)
-    #: median seconds of the profiled call, if it can be timed
+    #: median seconds of the profiled call; None: it was not timed, or cannot be
     seconds: float | None = None
 
     @property
@@ -81,6 +81,8 @@ class Trials:
         self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None, *, numbers: bool = True
     ) -> None:
         self.calls, self._numbers = calls, numbers
+        #: a call that each `run` times with its backend, and how often
+        self.timed: tuple[RecordedCall, int] | None = None
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
@@ -102,15 +104,13 @@ class Trials:
         helpers: Mapping[str, Any] | None = None,
         *,
         strict: bool = True,
-        around: Callable[[Any], Any] = lambda entry: entry,
     ) -> Iterator[Run]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
-        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.  `around` wraps the entry
-        points.
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
         """
         with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
-            yield lambda call, variation: self._run(call, around(entry_of(call)), variation)
+            yield lambda call, variation: self._run(call, entry_of(call), variation)
 
     @contextlib.contextmanager
     def _entries(
@@ -151,18 +151,20 @@ class Trials:
         None if the call raises an exception, or does not end before the deadline.
         """
         with self._entries(plan, self._timed, None, False) as entry_of:
-            try:
-                with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
-                    entry = entry_of(call)
-                    if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
-                        with call.replaying() as prepare:
-                            args, kwargs = prepare()
-                            entry(*args, **kwargs)
-                    return seconds_of(getattr(entry, "unmarked", entry), call, times)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # the program may have caught the exception of the recorded call
-                return None
+            return self._seconds(entry_of(call), call, plan, times)
+
+    def _seconds(self, entry: Any, call: RecordedCall, plan: Plan, times: int) -> float | None:
+        try:
+            with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
+                if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
+                    with call.replaying() as prepare:
+                        args, kwargs = prepare()
+                        entry(*args, **kwargs)
+                return seconds_of(getattr(entry, "unmarked", entry), call, times)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the program may have caught the exception of the recorded call
+            return None
 
     def run(self, plan: Plan, backend: Any, is_counted: Callable[[Report], bool] = lambda report: True) -> TrialResult:
         """Run all calls with their recorded inputs under the plan, and return the report with what they did.
@@ -171,10 +173,17 @@ class Trials:
         """
         counts = RunCounts()
         counted = counts.backend if backend == "eager" else backend
-        with self.compiled(plan, counted, strict=False, around=counts.around) as run:
+        with self._entries(plan, self.settings.replace(backend=counted), None, False) as entry_of:
+
+            def run(call: RecordedCall, variation: Variation) -> Observation:
+                return self._run(call, counts.around(entry_of(call)), variation)
+
             with observe(self.settings, cells=self._cells) as recording:
                 observed = [run(call, RECORDED) for call in self.calls]
             ran = TrialResult(recording.report, observed)
+            if self.timed is not None and not any(seen.error for seen in observed):
+                call, times = self.timed
+                ran.seconds = self._seconds(entry_of(call), call, plan, times)
             sees_all = backend == "eager" and counts.graphs == ran.report.summary.graphs
             counts.is_counting = sees_all and not any(seen.error for seen in observed) and is_counted(ran.report)
             if counts.is_counting:

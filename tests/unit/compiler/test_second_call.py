@@ -147,7 +147,7 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive() -> None:
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(30_000))
     assert report.trials is None
     report = dynascope.explain(quick, backend="eager", profile=3)(torch.ones(3))
-    assert [trial.breaks for trial in report.trials or []] == [2, 0]
+    assert [(trial.breaks, trial.seconds is not None) for trial in report.trials or []] == [(2, True), (0, True)]
 
 
 class Metric:
