@@ -33,21 +33,20 @@ def retracing(keep: bool = False) -> Iterator[Callable[[Any], None]]:
     the duration, which sizes are dynamic because of earlier runs.
     """
     run = _Retraced()
-    targets = list[FunctionType]()
+    targets, kept = list[FunctionType](), list[CodeType]()
 
     def trace_anew(target: Any) -> None:
-        functions = _functions_of(target)
-        targets.extend(functions)
-        for function in functions:
+        for function in _functions_of(target):
+            targets.append(function)
             run.swap(function)
 
-    try:
-        with caches.forgotten_shapes():
+    with caches.forgotten_shapes(kept):
+        try:
             run.swap_known()
             yield trace_anew
-    finally:
-        with interrupts_deferred():
-            run.undo(targets if keep else [])
+        finally:
+            with interrupts_deferred():
+                kept += run.undo(targets if keep else [])
 
 
 def _functions_of(target: Any) -> list[FunctionType]:
@@ -110,14 +109,17 @@ class _Retraced:
             self.copies[key] = (code, copy)
         return self.copies[key][1]
 
-    def undo(self, keep: list[FunctionType]) -> None:
+    def undo(self, keep: list[FunctionType]) -> list[CodeType]:
         """Restore all code, also that of functions which copied code has created during the run and which still exist.
 
-        The functions in `keep` are left as they are, but for a cell's statements, which do not run again.
+        The functions in `keep` are left as they are, but for a cell's statements, which do not run again, and so are those
+        whose code is inlined there: what is compiled is used only while they have that code.  Returns all code that was left.
         """
-        codes = [self.swaps.keep(function) for function in keep if function.__code__.co_name != STATEMENTS]
-        kept = {id(inner) for code in codes if code is not None for inner in nested_code(code)}
-        self.copies = {key: pair for key, pair in self.copies.items() if id(pair[1]) not in kept}
+        codes = [function.__code__ for function in keep if function.__code__.co_name != STATEMENTS]
+        guarded = caches.codes_in_guards(inner for code in codes for inner in nested_code(code))
+        kept = [inner for code in self.swaps.keep(guarded.union(map(id, codes))) for inner in nested_code(code)]
+        left = set(map(id, kept))
+        self.copies = {key: pair for key, pair in self.copies.items() if id(pair[1]) not in left}
         self.swaps.undo()
         caches.forget_resumes([copy for _, copy in self.copies.values()])
         constants = {id(constant) for _, copy in self.copies.values() for constant in copy.co_consts}
@@ -129,3 +131,4 @@ class _Retraced:
         for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
             if type(function) is FunctionType and id(function.__code__) in alive:
                 function.__code__ = alive[id(function.__code__)][1]
+        return kept

@@ -119,14 +119,14 @@ class Swaps:
             _replaced[id(function), id(code)] = function.__code__
             function.__code__ = code
 
-    def keep(self, function: FunctionType) -> CodeType | None:
-        """Leave a function its code, and return that; None if it was not swapped, or if its code was another owner's."""
+    def keep(self, ids: Collection[int]) -> list[CodeType]:
+        """Leave the functions these code objects, and return those left: none that has replaced another owner's code."""
         with interrupts_deferred(), _lock:
-            code = self._put[id(function)][1] if function in self else None
-            if code is None or (id(function), id(_replaced[id(function), id(code)])) in _replaced:
-                return None
-            del self._put[id(function)], _replaced[id(function), id(code)]
-            return code
+            put = [(id(function), id(code)) for function, code in self._put.values() if id(code) in ids]
+            kept = [key for key in put if (key[0], id(_replaced[key])) not in _replaced]
+            for key in kept:
+                del _replaced[key]
+            return [self._put.pop(function)[1] for function, _ in kept]
 
     def undo(self) -> None:
         """Restore all functions; for those that other owners have swapped since, let these restore them."""

@@ -5,9 +5,10 @@ FX, and tables of strings and process groups.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any, cast
 
@@ -132,18 +133,20 @@ def _fx_is_patched() -> bool:
 
 
 @contextlib.contextmanager
-def forgotten_shapes() -> Iterator[None]:
+def forgotten_shapes(kept: Collection[CodeType] = ()) -> Iterator[None]:
     """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; then restore them, unless it was reset.
 
     Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
-    traced with dynamic sizes because of its earlier runs.
+    traced with dynamic sizes because of its earlier runs.  Afterwards it knows those of the block for the code that is `kept`.
     """
     saved, table = _take_sizes(), generation()
     try:
         yield
     finally:
         # `_take_sizes` removes the sizes that the block recorded; after a reset in the block, the saved ones stay dropped, too
-        if saved is not None and _take_sizes() is not None and generation() is table:
+        if saved is not None and (new := _take_sizes()) is not None and generation() is table:
+            places = {(code.co_filename, code.co_firstlineno, code.co_name) for code in _with_resumes(kept)}
+            saved |= {key: sizes for key, sizes in new.items() if (key.filename, key.firstlineno, key.name) in places}
             loaded("torch._dynamo.pgo").get_code_state().update(saved)
 
 
@@ -170,14 +173,10 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
     """
     with _FORGETTING, if_present("forgetting resume functions"):
         cache = loaded("torch._dynamo.resume_execution").ContinueExecutionCache
-        everything = list(codes)
-        for code in everything:  # its resume functions come later in the list
-            made = cache.cache.get(code)
-            if made is not None:
-                cache.cache._remove_id(id(code))
-                for resume in made.values():
-                    everything.append(resume)
-                    cache.generated_code_metadata._remove_id(id(resume))
+        everything = _with_resumes(codes)
+        for code in everything:
+            cache.cache._remove_id(id(code))
+            cache.generated_code_metadata._remove_id(id(code))
         done = set(map(id, everything))
         originals = loaded("torch._dynamo.convert_frame").orig_code_map  # compiled code -> original code
         names = loaded("torch._dynamo.utils").CleanupManager.instance  # compiled code -> names to remove
@@ -187,6 +186,25 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
                 names._remove_id(compiled)
         for code in everything:
             loaded("torch._dynamo.eval_frame").reset_code(code)  # frees its compiled code
+
+
+def _with_resumes(codes: Iterable[CodeType]) -> list[CodeType]:
+    """These code objects, then their resume functions."""
+    everything = list(codes)
+    with if_present("resume functions"):
+        made = loaded("torch._dynamo.resume_execution").ContinueExecutionCache.cache
+        for code in everything:  # its resume functions come later in the list
+            everything += (made.get(code) or {}).values()
+    return everything
+
+
+def codes_in_guards(codes: Iterable[CodeType]) -> set[int]:
+    """The ids of the code objects that other functions must have for the code compiled for these to be used."""
+    with if_present("guards on code objects"):
+        entries_of = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list
+        parts = [part for c in _with_resumes(codes) for entry in entries_of(c) for part in entry.guard_manager.code_parts]
+        return set(map(int, re.findall(r"\.__code__, (\d+)\)", "\n".join(parts))))
+    return set()
 
 
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:

@@ -108,11 +108,12 @@ def test_nothing_compiled_names_the_cure(shell, lines, said):
 
 
 def test_keep_leaves_compiled_entry_points(shell):
-    shell.report("%%compile --keep", "def h(x):", "    return x + 1", "def f(x):", "    return h(x)", "f(x)")
+    shell.report("%%compile -f h", "def h(x): return x + 1", "def f(x): return h(x)", "h(x)")
+    shell.report("%%compile --keep -f f", "f(x)")
     assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
-    with dynascope.observe() as run:
-        shell("f(x)")
-    assert run.report.summary.cached == 1
+    with dynascope.observe() as run:  # `h`, which is inlined, still has the code that it was traced with
+        shell("for n in [3, 6, 7, 8]: f(torch.ones(n))")
+    assert (run.report.summary.cached, run.report.summary.recompiles) == (1, 1)  # as by torch.compile: dynamic from 6 on
 
 
 @pytest.mark.parametrize("options", ["", " -f m"])
