@@ -67,6 +67,8 @@ class ActiveRegions:
             else:
                 self._add_target(requested)
         self.spans.sort(key=lambda s: s.first - s.last)
+        if settings.fullgraph:  # it wins over them
+            self.spans, self._functions = [], []
 
     # -- looking up -----------------------------------------------------------------------------------
 
@@ -166,24 +168,20 @@ class ActiveRegions:
 
     def annotate(self, report: Report) -> None:
         """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
-        fullgraph = self.settings.fullgraph
         every = [*self.spans, *(span for _, _, span in self._functions)]
         origins = {span.region: FlagOrigin(kind="option", name=span.region.target) for span in every}
+        blocks: dict[tuple[str | None, int | None], FlagOrigin]
         blocks = {(span.file, line): origins[span.region] for span in every for line in span.with_lines}
         for source in report.sources:
-            if source.file == self.cell.file and not fullgraph:
+            if source.file == self.cell.file:
                 source.regions = [
                     RegionLines(first=s.first, last=s.last, error_on_graph_break=s.region.flag, set_by=origins[s.region])
                     for s in self.spans
                 ]
-        for broken in report.breaks:
-            at = broken.region
-            if at.kind == "with" and at.file and at.line:
-                broken.region = blocks.get((at.file, at.line), at)
+        for broken in (b for b in report.breaks if b.region.kind == "with"):
+            broken.region = blocks.get((broken.region.file, broken.region.line), broken.region)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
-        if fullgraph:
-            report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
-            return
+        report.notes += [f"{r} had no effect: fullgraph=True wins over it." for r in self.regions if self.settings.fullgraph]
         traced = {(f.file, name) for f in report.frames if f.status != "ignored" for name in (f.name, f.code_name)}
         traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
         traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}

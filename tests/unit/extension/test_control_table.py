@@ -91,9 +91,8 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
     if before and not row[0]:
         inside = "inner" if row[3] is not None else "outer"
         assert report.breaks[0].region == FlagOrigin(kind="option", name=inside)
-    assert [f"--region {t}={to} had no effect: fullgraph=True wins over it." in report.notes for t, to in before.items()] == [
-        row[0]
-    ] * len(before)
+    lost = [f"--region {t}={to} had no effect: fullgraph=True wins over it." for t, to in before.items() if row[0]]
+    assert [note for note in report.notes if "wins over" in note and not note.startswith("error_on_graph_break has")] == lost
     assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")
 
 
