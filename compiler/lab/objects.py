@@ -487,7 +487,7 @@ class Reachable:
         self.names |= names
         # `self.input` waits for nobody
         waiting = {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
-        self.refusals += [f"it calls {name}, which waits for you" for name in sorted(waiting)]
+        self.refusals += [f"it can call {name}, which would wait for you" for name in sorted(waiting)]
         for name in sorted(own):
             named = self._name(function.__globals__, name)
             yield named

@@ -66,7 +66,7 @@ def notes(function: Callable[..., Any], *args: Any) -> list[str]:
         ("it = itertools.count()", "next(it)", "which can be used only once"),
         ("it = map(str, [1, 2])", "next(it)", "which can be used only once"),
         ("it = (n for n in range(2))", "next(it)", "it can reach a generator, which can be used only once"),
-        ("", "input() if x is None else x", "it calls input, which waits for you"),
+        ("", "input() if x is None else x", "it can call input, which would wait for you"),
         ("", "given.name", "one of its arguments is a file"),
         ("lock = threading.Lock()", "lock.acquire()", "could wait for it forever"),
         ("lock = threading.RLock()", "lock.acquire()", "could wait for it forever"),
