@@ -129,13 +129,16 @@ class Run:
         finally:
             report = self._annotated(self.report)
             try:
-                if error is None or compiling.is_refusal(error):
+                if error is None or is_refusal(error):
                     with _unless_fault("the line at which they differ was not searched", report.notes):
                         self._locate(report)
                     with _unless_fault("the calls were not tried again", report.notes):
                         self._try_again(report)
-                elif self._fix is not None:
-                    report.notes.append(f"No fix was tried: the run ended with {type(error).__name__}")
+                if error is not None:  # what the compiler refuses is still tried again
+                    names = ["check", "profile"] if is_refusal(error) else ["check", "profile", "second_call", "fix"]
+                    asked = [n for n in names if getattr(self._fix or self._chosen, n) and getattr(report, n, None) is None]
+                    missing = " or ".join(asked).replace("_", " ")
+                    report.notes += [f"The run ended with {type(error).__name__}, so there is no {missing}"] if asked else []
             finally:  # also if the user interrupts the calls
                 self.recording.show_progress()  # no stage any more
                 remember(report)

@@ -46,10 +46,9 @@ def functions_of(files: Collection[str], codes: Collection[CodeType] = ()) -> li
         living = [reference() for file in files for reference in known[modules].get(file, ())]
     else:
         living = gc.get_referrers(*codes) if codes else gc.get_objects()
-    # check the type first: reading attributes of other objects may run code
-    found = [o for o in living if type(o) is FunctionType and o.__code__.co_filename in files]
     hidden = (f for o in _in_modules(files) if type(o) is FunctionType for f in _with_wrapped(o))
-    found += [f for f in hidden if f.__code__.co_filename in files]
+    # check the type first: reading attributes of other objects may run code
+    found = [o for o in (*living, *hidden) if type(o) is FunctionType and o.__code__.co_filename in files]
     return list({id(function): function for function in found}.values())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any, cast
 
-from dynascope.compiler.capture.torch_private import if_present, loaded, note_missing
+from dynascope.compiler.capture.torch_private import if_present, loaded
 from dynascope.compiler.source.origin import in_torch
 
 
@@ -47,11 +47,9 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
 
 def compile_counts() -> Mapping[Any, int]:
     """How many times Dynamo has started to compile each frame since its last reset, by the frame's id; it changes."""
-    counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
-    if counter is None:
-        note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
-        return {}
-    return cast(Mapping[Any, int], counter)
+    with if_present("counting compiles"):
+        return cast(Mapping[Any, int], loaded("torch._dynamo.convert_frame").FRAME_COMPILE_COUNTER)
+    return {}
 
 
 def compiles() -> int:
@@ -65,9 +63,7 @@ def latest_compiles(count: int) -> list[tuple[str, str, str]]:
     Those to which the compiler has given no name are left out.
     """
     with if_present("torch's metrics of compiles"):
-        from torch._dynamo.utils import get_compilation_metrics
-
-        latest: list[Any] = [m for m in list(get_compilation_metrics())[-count:] if m.co_name]
+        latest = [m for m in list(loaded("torch._dynamo.utils").get_compilation_metrics())[-count:] if m.co_name]
         return [(str(m.compile_id), str(m.co_name), str(getattr(m, "recompile_reason", None) or "")) for m in latest]
     return []
 
@@ -212,8 +208,7 @@ def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
 
     A description or ranks that are unknown are None.
     """
-    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
-    world: Any = getattr(c10d, "_world", None)
+    world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
     try:
         named = {group: str(name) for group, name in dict(world.pg_names).items()}
         ranks = dict(world.pg_group_ranks)

@@ -279,9 +279,7 @@ class Search:
                 self.found.before, self.found.again = ran, ran.report
             self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
-            self.found.notes.append(
-                f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
-            )
+            self.found.notes.append(f"No change was tried: the unchanged program gave another result when run again: {reason}")
             return False
         self._steps = [_Step(tried)]
         self.found.before = ran

@@ -89,11 +89,10 @@ class Trials:
         #: whether one of the calls computes in half precision or less
         self._has_low_precision = False
         self._states = {id(call): SideState(call.target, call.arguments) for call in calls}
-        own = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
-        #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
-        self.settings = own.replace(mode=None, options={})
-        #: what `seconds` compiles with
-        self._timed = own
+        #: what `seconds` compiles with: those of the run, but nothing is measured, and a break is never an error
+        self._timed = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
+        #: with the default mode and options
+        self.settings = self._timed.replace(mode=None, options={})
         self._cells = cells
 
     @contextlib.contextmanager
