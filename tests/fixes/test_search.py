@@ -639,7 +639,7 @@ def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
 
 def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
     with planting.failing_source(RecursionError()):
-        report = fix(make(PRINTS).f, torch.ones(3))
+        report = fix(make(BRANCH.replace("def", "@torch._dynamo.error_on_graph_break(True)\n    def")).f, torch.ones(3))
     assert report.fix_set is not None
     assert report.fix_set.after.breaks == 0
     assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)

@@ -29,9 +29,7 @@ def compiles_nothing() -> str | None:
         if eval_frame._stance.stance == "force_eager":
             return 'torch.compiler.set_stance("force_eager") is in force'
     with if_present("the switch of Dynamo"):
-        import torch._dynamo.config
-
-        if torch._dynamo.config.disable:
+        if importlib.import_module("torch._dynamo.config").disable:
             return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
     return None
 
@@ -71,9 +69,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
 
 def nested_graph_breaks() -> bool | None:
     """Whether Dynamo is set to resume a break's function and all its callers at once; None if this torch lacks the setting."""
-    import torch._dynamo
-
-    return getattr(torch._dynamo.config, "nested_graph_breaks", None)
+    return getattr(importlib.import_module("torch._dynamo.config"), "nested_graph_breaks", None)
 
 
 def has_dynamo_setting(name: str) -> bool:
@@ -166,6 +162,11 @@ def _filtered(places: Iterable[logging.Filterer], is_shown: Callable[[logging.Lo
 def unmeasured_guards() -> contextlib.AbstractContextManager[None]:
     """Keep torch from timing the guards of new compiles, for the duration: the timing evicts the CPU's caches."""
     return _replaced(importlib.import_module("torch._dynamo.guards"), "profile_guard_manager", lambda *_: 0.0)
+
+
+def lenient_regions() -> contextlib.AbstractContextManager[None]:
+    """For the duration, graph breaks are errors only with fullgraph, whatever the regions of the code say."""
+    return _replaced(importlib.import_module("torch._dynamo.symbolic_convert"), "_get_error_on_graph_break", lambda: False)
 
 
 def _replaced(owner: Any, name: str, value: Any) -> contextlib.AbstractContextManager[None]:

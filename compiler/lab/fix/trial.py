@@ -122,6 +122,7 @@ class Trials:
             caches.only_known_codes(),
             config.quiet_compiler(),
             config.unmeasured_guards(),
+            config.lenient_regions(),
             plan.in_force(helpers),
             compiling.environment(settings),
             config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
