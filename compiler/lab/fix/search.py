@@ -47,16 +47,7 @@ from dynascope.compiler.lab.fix.plan import WARM_UP, Conditions, Plan
 from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
-from dynascope.compiler.lab.fix.verification import (
-    QUICK,
-    THOROUGH,
-    UNTRIED,
-    ZERO_GRADIENT,
-    OutOfTime,
-    Refused,
-    Verification,
-    Verifier,
-)
+from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, OutOfTime, Refused, Verification, Verifier
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, plural
@@ -430,7 +421,7 @@ class Search:
             return True
         self._say(f"verifying {plural(len(self._steps) - first, 'change')}")
         with contextlib.suppress(NotApplicable, Refused):
-            if not self._verify(self._steps[-1]) and not _verified(self._steps, -1).zero_gradients:
+            if not self._verify(self._steps[-1]) and not _verified(self._steps, -1).assumption:
                 self._batch *= 2
                 return True
         self._batch = 1
@@ -709,7 +700,7 @@ class Search:
                 fix.reason = "traced again after the recorded calls, they do not come back"
             remarks = settings.assumptions(step.candidate.settings, last.report)
             remarks += caught_in_graph(last.report, last.plan.text) if number == min(self._first, len(self._steps) - 1) else []
-            remarks += [ZERO_GRADIENT] if _verified(self._steps, number).zero_gradients else []
+            remarks.append(_verified(self._steps, number).assumption)
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [step.candidate.assumption.rstrip("."), *new_remarks]))

@@ -41,7 +41,7 @@ from dynascope.compiler.source.lines import split_lines
 QUICK, THOROUGH = "eager", "aot_eager"
 OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
-ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
+_ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
@@ -65,8 +65,8 @@ class Verification:
 
     variations: int = 0
     forced: int = 0
-    #: whether an argument gets a gradient of zero where eager has none
-    zero_gradients: bool = False
+    #: what else it assumes: `_ZERO_GRADIENT`, or nothing
+    assumption: str = ""
     #: what only differs in a case that the sentence names: how it differs -> the sentence
     conditions: dict[str, str] = field(default_factory=dict)
     #: how the unchanged program differs from eager when it is compiled; "" if it was not seen to
@@ -141,7 +141,7 @@ class _Comparison:
         expected, variation, verification = case.expected, case.variation, self.verification
         if variation.gradients:
             kept = without_zero_gradients(actual, expected)
-            verification.zero_gradients = verification.zero_gradients or kept is not actual
+            verification.assumption = verification.assumption if kept is actual else _ZERO_GRADIENT
             actual = kept
 
         def is_own(what: str, index: int) -> bool:
