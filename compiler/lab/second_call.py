@@ -40,7 +40,8 @@ def try_hints(
 ) -> None:
     """Set the report's trials, and `first_call_only` of its breaks; a note says why not, or which hints were not tried.
 
-    Each setting is tried together with those that helped before it.  The profiled call, if any, is timed in each trace.
+    Each setting is tried together with those that helped before it.  The profiled call is timed in each trace, if all that it
+    does is undone.
     """
     if not (report.own_breaks or settings.second_call):
         return
@@ -49,7 +50,7 @@ def try_hints(
         report.notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
-    if profiled is not None and report.profile is not None:
+    if profiled is not None and report.profile is not None and not profiled.side_effects:
         trials.timed = profiled, report.profile.calls
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)

@@ -189,8 +189,11 @@ def _with_resumes(codes: Iterable[CodeType]) -> list[CodeType]:
     everything = list(codes)
     with if_present("resume functions"):
         made = loaded("torch._dynamo.resume_execution").ContinueExecutionCache.cache
-        for code in everything:  # its resume functions come later in the list
-            everything += (made.get(code) or {}).values()
+        known = set(map(id, everything))
+        for code in everything:  # its resume functions come later in the list; in a loop, one can lead to itself
+            new = [resume for resume in (made.get(code) or {}).values() if id(resume) not in known]
+            known |= set(map(id, new))
+            everything += new
     return everything
 
 

@@ -573,10 +573,10 @@ class Search:
                 raise Refused(refusal)
             if fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
-            known, broken = set(before.compiled_again), _broken(step.report) - _broken(after.report)
-            known -= {_name(problem.frame, step.report)} if isinstance(problem, Recompile) else broken
-            if names := set(after.compiled_again) - known:  # in the end, they would run eagerly as a whole
-                raise Refused(f"each call compiles {min(names)} again, as it guards what the call changes")
+            if len(after.compiled_again) > len(before.compiled_again):
+                raise Refused(f"each call compiles {after.compiled_again[-1]} again, as it guards what the call changes")
+            if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
+                raise Refused("each call still compiles it again, as it guards what the call changes")
             better = _Step(tried, candidate, fix, gains=step.gains)
             if _why_worse(problem, after.report, plan, step) is not None:
                 stays = "The recompiles stay" if isinstance(problem, Recompile) else "The graph break stays"
@@ -784,11 +784,6 @@ def _key(problem: Break | Recompile, report: Report, plan: Plan) -> Key:
 def _name(frame: str, report: Report) -> str:
     """The user's name of a frame's function, as `TrialResult.compiled_again` has it."""
     return user_name(report.frame(frame).code_name)
-
-
-def _broken(report: Report) -> set[str]:
-    """The names of the functions with graph breaks."""
-    return {_name(hit.frame, report) for b in report.breaks for hit in b.hits}
 
 
 def _entry_name(call: RecordedCall) -> str:

@@ -92,7 +92,10 @@ def test_a_break_in_a_module_hook_is_told_at_the_hook() -> None:
 def test_a_break_over_several_lines_ends_where_it_ends() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         x = x + 1
-        a_long_name = opaque(x, 1)
+        a_long_name = opaque(
+            x,
+            1,
+        )
         return a_long_name * 2
 
     (found,) = explain(f, backend="eager")(torch.ones(2)).breaks
