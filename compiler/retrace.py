@@ -29,8 +29,8 @@ def retracing(keep: bool = False) -> Iterator[Callable[[Any], None]]:
     """Replace the code objects in `caches.known_codes()`; yields `trace_anew`, which replaces those of a target.
 
     A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
-    except torch's.  With `keep`, targets keep their new code, and with it what is compiled for it.  Dynamo also forgets, for
-    the duration, which sizes are dynamic because of earlier runs.
+    except torch's.  With `keep`, targets and what is inlined in them keep their new code, and with it what is compiled for it.
+    Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs; those of kept code stay known.
     """
     run = _Retraced()
     targets, kept = list[FunctionType](), list[CodeType]()

@@ -53,9 +53,8 @@ def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[In
         for value in inputs:
             args, kwargs = arguments_of(value)
             tried.append(InputResult(InputRun(arguments=described(args, kwargs))))
-            own = (
-                like.arguments[0][:1] if is_method else ()
-            )  # a method of a class gets the recorded object, unless one is given
+            # a method of a class gets the recorded object, unless one is given
+            own = like.arguments[0][:1] if is_method else ()
             args = args if [*map(type, args[:1])] == [*map(type, own)] else (*own, *args)
             with like.modes():
                 _try(tried[-1], RecordedCall(like.target, args, kwargs, entry=like.entry), calls)

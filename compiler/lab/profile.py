@@ -202,7 +202,7 @@ class Measurement:
         return statistics.median(profiled) - statistics.median(self.compiled) if profiled else 0.0
 
 
-def measure(call: RecordedCall | None, calls: int = 10, on_progress: Callable[[str], None] = lambda stage: None) -> Measurement:
+def measure(call: RecordedCall | None, calls: int, on_progress: Callable[[str], None] = lambda stage: None) -> Measurement:
     """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
         return Measurement(failed=f"{_NOT_PROFILED}nothing that this run compiles was called")

@@ -154,6 +154,7 @@ class Trials:
             return self._seconds(entry_of(call), call, plan, times)
 
     def _seconds(self, entry: Any, call: RecordedCall, plan: Plan, times: int) -> float | None:
+        """The same for `entry`, which is compiled under the plan."""
         try:
             with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
                 if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call

@@ -154,10 +154,8 @@ def test_what_only_the_first_call_has_and_what_was_refused() -> None:
     first.first_call_only = True
     refused = Recompile(frame="f9", of="f8", failed_guards=[FailedGuard(kind="size", source="x")], refused_by="recompile_limit")
     found = causes(ReportData(breaks=[first, scalars("b0", 1)], recompiles=[refused]))
-    assert [(c.breaks, c.first_call, c.setting) for c in found] == [
-        (["b0"], False, "capture_scalar_outputs"),
-        (["b1"], True, None),
-    ]
+    expected = [(["b0"], False, "capture_scalar_outputs"), (["b1"], True, None)]
+    assert [(c.breaks, c.first_call, c.setting) for c in found] == expected
     first.hits[0].outcome = "skipped"  # it runs eagerly from then on
     assert [c.breaks for c in causes(ReportData(breaks=[first, scalars("b0", 1)]))] == [["b1"], ["b0"]]
 

@@ -59,9 +59,8 @@ def test_what_says_nothing_is_left_out() -> None:
 
 
 def test_a_title_that_says_more_stays() -> None:
-    assert told("Call to `torch._dynamo.graph_break()`", "User-inserted graph break.") == [
-        "Call to `torch._dynamo.graph_break()`", "User-inserted graph break.",
-    ]  # fmt: skip
+    title, why = "Call to `torch._dynamo.graph_break()`", "User-inserted graph break."
+    assert told(title, why) == [title, why]
     assert told("Dynamic shape operator", "Operator `nonzero`'s output depends on data.")[0] == "Dynamic shape operator"
     assert told("Some title", "") == ["Some title"]
     assert told("", "", "only a reason") == ["only a reason"]
@@ -85,13 +84,16 @@ def test_a_fix_that_only_moves_a_break_is_not_said_to_remove_it() -> None:
 
 
 def test_nothing_is_advised_that_needs_another_torch() -> None:
-    hints = ["Remove mutations from the generator.", "Set `torch._dynamo.config.capture_scalar_outputs = True`."]
+    hints = ["Do it otherwise.", "Set `torch._dynamo.config.capture_scalar_outputs = True`.", "Enable compiled autograd, too."]
     file = "/x/site-packages/torch/nn/modules/module.py"
     steps = advice(Report(), Break(id="b0", file=file, line=3, outcome="resumed", hints=hints))
     assert steps[0].startswith("Set `torch._dynamo.config.capture_scalar_outputs")
     assert steps[1] == "The line is in torch's own code: move the call that leads to it out of the compiled code."
-    assert hints[0] not in steps
+    assert not {hints[0], hints[2]} & {*steps}
     assert advice(Report(), Break(id="b0", file="f.py", line=3, outcome="resumed", hints=hints))[0] == hints[0]
+    assert advice(Report(), Break(id="b0", file="f.py", line=3, source="raise E", outcome="skipped"))[0].startswith("Raise it")
+    logs = Break(id="b0", file="f.py", line=3, hints=["Add it to `torch._dynamo.config.ignore_logging_functions`."])
+    assert advice(Report(), logs)[0].endswith(" (compiled code then logs nothing there)")
 
 
 def test_a_setting_that_holds_for_another_break_was_tried() -> None:
