@@ -224,7 +224,7 @@ def _fix(chosen: argparse.Namespace) -> int:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
     searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
     report, status = run_script(chosen, fix=searching)
-    report.patched_by = "dynascope fix --apply"
+    report.patched_by = "" if chosen.apply else "dynascope fix --apply"
     status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)
     if fixes is not None and fixes.edits and chosen.apply:

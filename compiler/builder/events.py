@@ -11,15 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from dynascope.compiler.report import Node, StackEntry
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
-from dynascope.compiler.source.lines import (
-    CellResolver,
-    OldFunction,
-    caret_columns,
-    character_column,
-    expression_end,
-    source_line,
-)
 
 Outcome = Literal["compiled", "skipped", "raised"]
 
@@ -47,17 +40,17 @@ class Location:
     #: or end that is None is unknown, but (0, None) means that nothing is marked (see `source.lines.caret_columns`)
     carets: tuple[int | None, int | None] | None = None
 
-    def entry(self, cell_of: CellResolver) -> StackEntry:
+    def entry(self, cell_of: lines.CellResolver) -> StackEntry:
         """The place as the report has it: the user's name of the function, the text of the line, columns in characters."""
-        source, start, end = source_line(self.file, self.line), self.column, self.end_column
+        source, start, end = lines.source_line(self.file, self.line), self.column, self.end_column
         if start is None and self.carets is not None and source.strip():
-            start, end = caret_columns(source, self.carets)
+            start, end = lines.caret_columns(source, self.carets)
         # torch's stacks do not have the line on which the expression ends
-        end_line = self.end_line or expression_end(self.file, self.line, start, end)
+        end_line = self.end_line or lines.expression_end(self.file, self.line, start, end)
         return StackEntry(
             file=self.file, line=self.line, function=user_name(self.function), cell=cell_of(self.file), source=source.strip(),
-            column=character_column(self.file, self.line, start), end_line=end_line,
-            end_column=character_column(self.file, end_line, end) if end_line is not None else None,
+            column=lines.character_column(self.file, self.line, start), end_line=end_line,
+            end_column=lines.character_column(self.file, end_line, end) if end_line is not None else None,
         )  # fmt: skip
 
 
@@ -274,7 +267,7 @@ class RecordingFacts:
     origin: Literal["live", "trace"] = "live"
     #: id -> interned string of the structured trace; empty for a log, whose reader looks up the strings
     strings: dict[int, str] = field(default_factory=dict)
-    cell_of: CellResolver = lambda file: None
+    cell_of: lines.CellResolver = lambda file: None
     #: frames compiled by another thread than this one are foreign; None: unknown
     owner_thread: int | None = None
     settings: Settings | None = None
@@ -287,7 +280,7 @@ class RecordingFacts:
     hooks: dict[str, bool | str] = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
     #: functions whose lines their files no longer have; more may be added
-    old_functions: list[OldFunction] = field(default_factory=list)
+    old_functions: list[lines.OldFunction] = field(default_factory=list)
     #: uid of code -> number of calls of the compiled function
     calls: dict[int, int] = field(default_factory=dict)
     #: the error that ended the recorded block

@@ -25,18 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler import __version__
+from dynascope.compiler.builder import trace_records
 from dynascope.compiler.builder.events import RecordingFacts, Trace
 from dynascope.compiler.builder.report_builder import build_report
-from dynascope.compiler.builder.trace_records import (
-    IGNORED,
-    SHAPES,
-    USED,
-    is_read,
-    needs_payload,
-    record_compile_id,
-    record_name,
-    remove_wrong_types,
-)
 from dynascope.compiler.report import Report, plural
 
 #: the first line of a record; an editor may have put a byte order mark before the first one
@@ -150,12 +141,12 @@ class _Log:
         except _JSON_ERRORS:
             self.problems["record that is not JSON"] += 1
             return None
-        name = record_name(metadata)
-        self.problems.update(f"wrong type: {wrong}" for wrong in remove_wrong_types(name, metadata))
+        name = trace_records.record_name(metadata)
+        self.problems.update(f"wrong type: {wrong}" for wrong in trace_records.remove_wrong_types(name, metadata))
         if name not in metadata:
             self.problems["record without a name"] += name == "?"
             return None
-        if name not in USED and name not in IGNORED and name != "str":
+        if name not in trace_records.USED and name not in trace_records.IGNORED and name != "str":
             known = name in self.problems or len(self.problems) < _MAX_KINDS
             self.problems[name[:80] if known else "record of unknown kind"] += 1
         return metadata
@@ -170,11 +161,11 @@ class _Log:
         text = lines.removesuffix(end).replace(end + b"\t", b"\n")
         del text[:1]
         self.problems["payload damaged"] += hashlib.md5(text, usedforsecurity=False).hexdigest() != digest
-        return text.decode("utf-8", errors="replace") if needs_payload(metadata) else None
+        return text.decode("utf-8", errors="replace") if trace_records.needs_payload(metadata) else None
 
     def _record(self, metadata: dict[str, Any], payload: str | None) -> Iterator[Trace]:
         """The event of a record, if a report needs it; what it says of the whole log is noted."""
-        if record_name(metadata) == "str":
+        if trace_records.record_name(metadata) == "str":
             self._intern(metadata["str"])
             return
         self.count += 1
@@ -183,8 +174,8 @@ class _Log:
             with contextlib.suppress(*_JSON_ERRORS, AttributeError):  # the damage is counted
                 version = json.loads(payload or "").get("pytorch_version")
                 self.torch_version = self.torch_version or (version if isinstance(version, str) else None)
-        if is_read(metadata):
-            event = Trace(metadata, payload, compile_id=record_compile_id(metadata))
+        if trace_records.is_read(metadata):
+            event = Trace(metadata, payload, compile_id=trace_records.record_compile_id(metadata))
             self._seen(event)
             yield event
 
@@ -199,7 +190,7 @@ class _Log:
 
     def _resolve(self, metadata: dict[str, Any]) -> None:
         """Fill in the file names that the log keeps in its table of strings."""
-        fields = [metadata.get(name, {}) for name in ("dynamo_start", *SHAPES)]
+        fields = [metadata.get(name, {}) for name in ("dynamo_start", *trace_records.SHAPES)]
         stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
         for entry in (e for stack in stacks for e in stack or ()):
             number = entry["filename"]

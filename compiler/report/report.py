@@ -102,7 +102,7 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
         self.previous: Report | None = None
         #: the verified fixes, and a weak reference to the function that was compiled, for `fixed()`
         self.live_fixes: Any = None
-        #: what gives or applies the patch of the fixes
+        #: what gives or applies the patch of the fixes; "" if it is applied anyway
         self.patched_by = "report.patch()"
         #: makes the sources without the lines of guards, which a summary does not show; None: `sources` are made
         self.brief_sources: Callable[[], list[Source]] | None = None

@@ -129,7 +129,7 @@ def fix_words(fix: Fix) -> str:
 
 
 def how_to_apply(report: Report) -> str:
-    """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen."""
+    """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen, or they are applied."""
     fixes, by = report.fixes_to_apply(conditional=True), report.patched_by
     if fixes is None or not fixes.fixes:
         return ""
@@ -137,6 +137,8 @@ def how_to_apply(report: Report) -> str:
     by_hand = unplaced_settings(fixes)
     if not (fixes.edits or fixes.cells):
         return f"No file changes: use {', '.join(by_hand)}"
+    if not by:
+        return ""
     if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         words = [both.format("")] if sure else []

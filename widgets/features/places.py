@@ -16,6 +16,7 @@ from dynascope.widgets.words import grouped, indent_of, printable
 
 #: graphs have this many different colors
 TONES = 6
+_TORCHS_WRAPPER = re.compile(r"torch[\\/]_dynamo[\\/]external_utils\.py$")
 
 
 class Places:
@@ -96,8 +97,8 @@ class Places:
         return text
 
     def frame(self, frame: Frame) -> str:
-        """The place of a frame's first line."""
-        return self.at(frame.file, frame.line, frame.cell)
+        """The place of a frame's first line, if that is not torch's wrapper around the user's function."""
+        return "torch's wrapper" if _TORCHS_WRAPPER.search(frame.file) else self.at(frame.file, frame.line, frame.cell)
 
     def graph(self, graph: Graph) -> str:
         """The place of a graph's first operation, or else of its frame; "" if that is torch's wrapper around it."""
@@ -105,8 +106,7 @@ class Places:
             if first.op.startswith("call_") and first.line and first.file:
                 return self.at(first.file, first.line)
         frame = self.frames.get(graph.frame)
-        is_users = frame is not None and not re.search(r"torch[\\/]_dynamo[\\/]external_utils\.py$", frame.file)
-        return self.frame(frame) if frame is not None and is_users else ""
+        return self.frame(frame) if frame is not None and not _TORCHS_WRAPPER.search(frame.file) else ""
 
     def function(self, name: str, file: str, line: int | None) -> str:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""

@@ -222,7 +222,8 @@ def _fixes(report: Report) -> Step | None:
     known = [count for count in fixed_counts(report) if count[0] != "recompile" or has_all_recompiles(report)]
     left = _remaining([(whole - count, what) for what, count, whole in known])
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.{left}", id
+    how = how_to_apply(report)
+    return f"apply the fixes that were found: {fixes_summary(report)}.{f' {how}.' if how else ''}{left}", id
 
 
 def _remaining(counts: list[tuple[int, str]]) -> str:

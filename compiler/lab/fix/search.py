@@ -25,24 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.lab.fix import live_edit
+from dynascope.compiler.lab.fix import improvement, live_edit
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem, problems_of
-from dynascope.compiler.lab.fix.improvement import (
-    STAYS,
-    Key,
-    appeared,
-    break_key,
-    captures_more,
-    caught_in_graph,
-    eager_frames,
-    failure,
-    gain,
-    operations,
-    recompile_key,
-    removed,
-    why_no_better,
-    why_recompiles_stay,
-)
 from dynascope.compiler.lab.fix.plan import WARM_UP, Conditions, Plan
 from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
@@ -152,7 +136,7 @@ class _Step:
 
 
 def _badness(report: Report) -> tuple[int, int]:
-    return len(report.breaks) + eager_frames(report), report.summary.recompiles
+    return len(report.breaks) + improvement.eager_frames(report), report.summary.recompiles
 
 
 def _verified(steps: Sequence[_Step], number: int) -> Verification:
@@ -174,10 +158,10 @@ def _conditions(steps: Sequence[_Step], number: int) -> list[str]:
 def _why_worse(problem: Break | Recompile | None, after: Report, plan: Plan, step: _Step) -> str | None:
     """Why the compiler does no better than in a step for a break, a recompile or (None) in sum; None if it does."""
     if isinstance(problem, Break):
-        return why_no_better(after, step.report, plan, step.plan, problem)
+        return improvement.why_no_better(after, step.report, plan, step.plan, problem)
     if isinstance(problem, Recompile):
-        return why_recompiles_stay(after, step.report, problem)
-    return failure(after, step.report) or (None if _badness(after) < _badness(step.report) else STAYS)
+        return improvement.why_recompiles_stay(after, step.report, problem)
+    return improvement.failure(after, step.report) or (None if _badness(after) < _badness(step.report) else improvement.STAYS)
 
 
 class Search:
@@ -207,9 +191,9 @@ class Search:
         #: how many changes are traced before their sum is verified
         self._batch = 1.0
         #: breaks and recompiles for which no candidate holds
-        self._given_up: set[Key] = set()
+        self._given_up: set[improvement.Key] = set()
         #: changes with which their break stays
-        self._hopeless: set[tuple[Key, str]] = set()
+        self._hopeless: set[tuple[improvement.Key, str]] = set()
         self._is_screened = False
         #: what is not tried again: (id of a break or recompile, title) of dropped changes
         self._dropped: set[tuple[str | None, str]] = set()
@@ -436,7 +420,7 @@ class Search:
         if not dropped:
             return False
         step, worse = self._steps[best], dropped[0]
-        new = appeared(worse.report, worse.plan, step.report, step.plan)
+        new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
         what = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break"
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
         what += f", for which no fix was found{sure}"
@@ -468,13 +452,13 @@ class Search:
         """The breaks of a step; if the run was profiled, the most expensive come first."""
         measured = self._report.profile.breaks if self._report.profile is not None else []
         seconds = {cost.break_: cost.seconds or 0.0 for cost in measured}
-        costs = {break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
-        return sorted(step.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
+        costs = {improvement.break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
+        return sorted(step.report.breaks, key=lambda b: -costs.get(improvement.break_key(b, step.plan), 0.0))
 
     def _id(self, b: Break, step: _Step) -> str | None:
         """The run's id of a step's break; None if the run does not have it."""
-        known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
-        return known.get(break_key(b, step.plan)[0])
+        known = {improvement.break_key(other, Plan())[0]: other.id for other in self._report.breaks}
+        return known.get(improvement.break_key(b, step.plan)[0])
 
     def _candidates(self, b: Break, step: _Step, sources: Sequence[CandidateSource]) -> list[Candidate]:
         problems = problems_of(b, step.plan.text)
@@ -515,10 +499,10 @@ class Search:
                 self._say(f"tracing {len(together)} changes at once")
                 with contextlib.suppress(NotApplicable):
                     after = self._trace(plan, lambda report: False).ran.report
-                    stay = [pair for pair in together if _why_worse(pair[0], after, plan, step) == STAYS]
-                    self._hopeless |= {(break_key(b, step.plan), c.title) for b, c in stay}
+                    stay = [pair for pair in together if _why_worse(pair[0], after, plan, step) == improvement.STAYS]
+                    self._hopeless |= {(improvement.break_key(b, step.plan), c.title) for b, c in stay}
 
-    def _first_that_holds(self, problem: Break | Recompile, key: Key, step: _Step) -> _Step | None:
+    def _first_that_holds(self, problem: Break | Recompile, key: improvement.Key, step: _Step) -> _Step | None:
         """The next step with the first of the candidates for a problem that holds.  Each becomes a fix of the Report."""
         if isinstance(problem, Break):
             made = self._candidates(problem, step, CANDIDATE_SOURCES)
@@ -528,7 +512,7 @@ class Search:
         else:
             frame, break_, without = step.report.frame(problem.frame), None, set()
             made = self._made(settings.for_recompile, frame.name, problem, frame.name, step.plan.text(frame.file))
-            known = (r.frame for r in self._report.recompiles if recompile_key(r, self._report, Plan()) == key)
+            known = (r.frame for r in self._report.recompiles if improvement.recompile_key(r, self._report, Plan()) == key)
             id = next(known, None)
         changes: list[tuple[Candidate, Fix]] = []
         for c in made:
@@ -543,7 +527,7 @@ class Search:
                 self._is_screened = True
                 self._screen(step)
             if (key, candidate.title) in self._hopeless:
-                fix.verdict, fix.reason = "refused", STAYS
+                fix.verdict, fix.reason = "refused", improvement.STAYS
             elif (better := self._try(candidate, fix, step, problem)) is not None:
                 better.instead = [other for _, other in changes[number:]]
                 return better
@@ -563,7 +547,7 @@ class Search:
             plan = step.plan.with_candidate(candidate)
 
             def why_refused(after: Report) -> str | None:
-                more = candidate.kind == "rewrite" and captures_more(after, step.report)
+                more = candidate.kind == "rewrite" and improvement.captures_more(after, step.report)
                 return None if more else _why_worse(problem, after, plan, step)
 
             tried = self._trace(plan, lambda after: why_refused(after) is None)
@@ -580,7 +564,7 @@ class Search:
             better = _Step(tried, candidate, fix, gains=step.gains)
             if _why_worse(problem, after.report, plan, step) is not None:
                 stays = "The recompiles stay" if isinstance(problem, Recompile) else "The graph break stays"
-                better.gain, better.gains = gain(after.report, step.report, stays), step.gains + 1
+                better.gain, better.gains = improvement.gain(after.report, step.report, stays), step.gains + 1
             if self._batch == 1:
                 self._verify(better)
         except (NotApplicable, Refused) as failed:
@@ -641,7 +625,8 @@ class Search:
                 tried = self._trace(kept[-1].plan.with_candidate(step.candidate))
                 kept.append(replace(step, tried=tried, is_verified=False))
             smaller = kept[-1]
-            if (smaller.badness, -operations(smaller.report)) <= (last.badness, -operations(last.report)):
+            captured = [improvement.operations(step.report) for step in (smaller, last)]
+            if (smaller.badness, -captured[0]) <= (last.badness, -captured[1]):
                 self._verify(smaller)
                 if _verified(kept, -1).conditions.keys() <= _verified(self._steps, -1).conditions.keys():
                     fix = self._steps[number].fix
@@ -699,7 +684,8 @@ class Search:
             if number < self._first:
                 fix.reason = "traced again after the recorded calls, they do not come back"
             remarks = settings.assumptions(step.candidate.settings, last.report)
-            remarks += caught_in_graph(last.report, last.plan.text) if number == min(self._first, len(self._steps) - 1) else []
+            if number == min(self._first, len(self._steps) - 1):
+                remarks += improvement.caught_in_graph(last.report, last.plan.text)
             remarks.append(_verified(self._steps, number).assumption)
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
@@ -707,16 +693,18 @@ class Search:
             fix.before, fix.after = before.tried.ran.counts, step.tried.ran.counts
             if step.gain:
                 continue
-            found, moved = removed(self._report, step.report, step.plan, before.report, before.plan, moved)
+            found, moved = improvement.removed(self._report, step.report, step.plan, before.report, before.plan, moved)
             recompiled = {r.frame: _name(r.frame, self._report) for r in self._report.recompiles}
             fix.removes = [id for id in found if recompiled.get(id) not in step.tried.ran.compiled_again]
             if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
                 is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
             then = before.report, before.plan
-            if new := appeared(step.report, step.plan, *then):
-                stays = appeared(self._steps[compared].report, self._steps[compared].plan, *then)
+            if new := improvement.appeared(step.report, step.plan, *then):
+                stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
+        if len(self._steps) > self._first and (again := " and ".join(dict.fromkeys(last.tried.ran.compiled_again))):
+            self.found.notes.append(f"With the fixes, too, each call compiles {again} again, as it guards what the call changes")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays
             was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts
@@ -731,10 +719,10 @@ class Search:
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
         ids = {fix.break_ for fix in self.found.fixes}
-        tried = {break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
-        remain = {break_key(b, self._steps[-1].plan)[0] for b in self._steps[-1].report.breaks}
+        tried = {improvement.break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
+        remain = {improvement.break_key(b, self._steps[-1].plan)[0] for b in self._steps[-1].report.breaks}
         for b in self._report.breaks:
-            if break_key(b, Plan())[0] in remain - tried:
+            if improvement.break_key(b, Plan())[0] in remain - tried:
                 id, why = f"x{next(self._ids)}", reasons.reason(b.type)
                 self.found.fixes.append(Fix(id=id, break_=b.id, title="No change is known", verdict="refused", reason=why))
 
@@ -777,8 +765,10 @@ class Search:
             raise OutOfTime
 
 
-def _key(problem: Break | Recompile, report: Report, plan: Plan) -> Key:
-    return break_key(problem, plan) if isinstance(problem, Break) else recompile_key(problem, report, plan)
+def _key(problem: Break | Recompile, report: Report, plan: Plan) -> improvement.Key:
+    if isinstance(problem, Break):
+        return improvement.break_key(problem, plan)
+    return improvement.recompile_key(problem, report, plan)
 
 
 def _name(frame: str, report: Report) -> str:

@@ -19,18 +19,7 @@ import torch
 from programs import NOTICES_ATTRIBUTES
 
 from dynascope.compiler.driver import explain
-from dynascope.compiler.lab.slices import (
-    BACKEND,
-    CALL,
-    GRAPH,
-    GUARD_CHECK,
-    REGION,
-    Event,
-    plain_events,
-    profile_of,
-    read_calls,
-    trees,
-)
+from dynascope.compiler.lab import slices as slicing
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
 
 TRACES = Path(__file__).parent / "profiler_traces"
@@ -38,9 +27,10 @@ BACKENDS = ["inductor_cpu", "eager_cpu"]
 ALL = [*BACKENDS, "inductor_cuda", "eager_cuda"]
 
 
-def recorded(name: str) -> tuple[list[Event], Report]:
+def recorded(name: str) -> tuple[list[slicing.Event], Report]:
     data = json.loads((TRACES / f"{name}.json").read_text(encoding="utf-8"))
-    return [Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], Report.from_dict(data["report"])
+    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["events"]]
+    return [slicing.Event(**row) for row in rows], Report.from_dict(data["report"])
 
 
 def named(report: Report) -> dict[str, str]:
@@ -49,7 +39,7 @@ def named(report: Report) -> dict[str, str]:
     return dict(zip((b.id for b in in_order), ("inner", "print", "sleep", "if"), strict=True))
 
 
-def within(events: list[Event], calls: list[Event], prefix: str) -> int:
+def within(events: list[slicing.Event], calls: list[slicing.Event], prefix: str) -> int:
     """Nanoseconds of all events of this name inside the calls; counted from the raw events."""
     return sum(e.duration for e in events for c in calls if e.name.startswith(prefix) and c.start <= e.start < c.end)
 
@@ -57,7 +47,7 @@ def within(events: list[Event], calls: list[Event], prefix: str) -> int:
 @pytest.mark.parametrize("name", ALL)
 def test_slices_cover_each_call_without_a_hole(name: str) -> None:
     events, report = recorded(name)
-    for call in read_calls(events, report):
+    for call in slicing.read_calls(events, report):
         assert call.slices[0].start == call.start
         assert call.slices[-1].end == call.end
         assert all(a.end == b.start for a, b in zip(call.slices, call.slices[1:], strict=False))
@@ -66,19 +56,19 @@ def test_slices_cover_each_call_without_a_hole(name: str) -> None:
 @pytest.mark.parametrize("name", BACKENDS)
 def test_sums_by_kind_are_those_of_the_raw_events(name: str) -> None:
     events, report = recorded(name)
-    marked = [e for e in events if e.name == CALL]
-    slices = [p for call in read_calls(events, report) for p in call.slices]
+    marked = [e for e in events if e.name == slicing.CALL]
+    slices = [p for call in slicing.read_calls(events, report) for p in call.slices]
     assert len(marked) == 3
-    graphs = within(events, marked, BACKEND if name.startswith("inductor") else GRAPH)
+    graphs = within(events, marked, slicing.BACKEND if name.startswith("inductor") else slicing.GRAPH)
     assert sum(p.end - p.start for p in slices if p.kind == "graph") == graphs
-    assert sum(p.end - p.start for p in slices if p.kind == "lookup") == within(events, marked, GUARD_CHECK)
+    assert sum(p.end - p.start for p in slices if p.kind == "lookup") == within(events, marked, slicing.GUARD_CHECK)
     assert sum(p.ops.get("aten::is_nonzero", [0, 0])[0] for p in slices) == within(events, marked, "aten::is_nonzero")
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_graphs_follow_in_order_and_gaps_belong_to_their_breaks(name: str) -> None:
     events, report = recorded(name)
-    profile, names = profile_of(events, report), named(report)
+    profile, names = slicing.profile_of(events, report), named(report)
     story: list[Any] = []
     for segment in profile.segments:
         what = segment.graph if segment.kind == "graph" else names.get(segment.break_ or "") if segment.kind == "gap" else None
@@ -98,7 +88,7 @@ def test_graphs_follow_in_order_and_gaps_belong_to_their_breaks(name: str) -> No
 @pytest.mark.parametrize("name", ALL)
 def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
     events, report = recorded(name)
-    profile, names = profile_of(events, report), named(report)
+    profile, names = slicing.profile_of(events, report), named(report)
     costs = {names[c.break_]: c for c in profile.breaks}
     assert next(iter(costs)) == "sleep"
     assert costs["sleep"].seconds is not None
@@ -111,12 +101,12 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
 
 def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
     events, report = recorded("training_cpu")
-    calls = [e for e in events if e.name == CALL]
-    (first, *_) = read_calls(events, report)
+    calls = [e for e in events if e.name == slicing.CALL]
+    (first, *_) = slicing.read_calls(events, report)
     graphs = [(p.graph, p.label) for p in first.slices if p.kind == "graph"]
     assert graphs == [("g0", "graph 0"), ("g1", "graph 1"), ("g1", "backward of graph 1"), ("g0", "backward of graph 0")]
-    slices = [p for call in read_calls(events, report) for p in call.slices]
-    assert sum(p.end - p.start for p in slices if p.kind == "graph") == within(events, calls, BACKEND)
+    slices = [p for call in slicing.read_calls(events, report) for p in call.slices]
+    assert sum(p.end - p.start for p in slices if p.kind == "graph") == within(events, calls, slicing.BACKEND)
     # the wrappers of the second graph's backward are there because of the break, those of the first one's are not
     lines = {b.id: b.line for b in report.breaks}
     wrappers = [lines.get(p.break_ or "") for p in first.slices if p.label == "prologue"][-4:]
@@ -126,8 +116,8 @@ def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
 # -- made-up events ---------------------------------------------------------------------------------------------
 
 
-def event(name: str, start: int, end: int, kind: str = "cpu", correlation: int | None = None, **more: Any) -> Event:
-    return Event(name, kind, start, end, correlation=correlation, **{"thread": 1, **more})
+def event(name: str, start: int, end: int, kind: str = "cpu", correlation: int | None = None, **more: Any) -> slicing.Event:
+    return slicing.Event(name, kind, start, end, correlation=correlation, **{"thread": 1, **more})
 
 
 def one_break() -> Report:
@@ -142,12 +132,12 @@ def one_break() -> Report:
     return Report(frames=frames, graphs=graphs, breaks=[found])
 
 
-def a_call(at: int = 0, gap: int = 500) -> list[Event]:
+def a_call(at: int = 0, gap: int = 500) -> list[slicing.Event]:
     """Processor: graph 0 at 120-200, gap, lookup (20), prologue (30), graph 1 (100)."""
     second = at + 200 + gap
     end = second + 20 + 30 + 100
     return [
-        event(CALL, at, end + 50),
+        event(slicing.CALL, at, end + 50),
         event("TorchDynamo Cache Lookup", at + 50, at + 90),
         event("Torch-Compiled Region: 0/0", at + 90, end),
         event("dynascope graph a", at + 120, at + 200),
@@ -158,7 +148,7 @@ def a_call(at: int = 0, gap: int = 500) -> list[Event]:
 
 
 def test_each_nanosecond_of_a_made_up_call() -> None:
-    (call,) = read_calls(a_call(), one_break())
+    (call,) = slicing.read_calls(a_call(), one_break())
     assert [(p.kind, p.start, p.end, p.graph, p.break_) for p in call.slices] == [
         ("unaccounted", 0, 50, None, None),
         ("lookup", 50, 90, None, None),
@@ -174,14 +164,14 @@ def test_each_nanosecond_of_a_made_up_call() -> None:
 
 def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> None:
     events = [*a_call(), event("aten::mm", 300, 400), event("aten::item", 410, 430)]
-    (cost,) = profile_of(events, one_break()).breaks
+    (cost,) = slicing.profile_of(events, one_break()).breaks
     assert cost.seconds == pytest.approx((500 - 100 + 20 + 30) * 1e-9)
     assert cost.ops_seconds == pytest.approx(100e-9)
 
 
 def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> None:
-    def cost(own: float, events: list[Event]) -> tuple[float, float]:
-        (found,) = profile_of(events, one_break(), own).breaks
+    def cost(own: float, events: list[slicing.Event]) -> tuple[float, float]:
+        (found,) = slicing.profile_of(events, one_break(), own).breaks
         assert found.seconds is not None
         assert found.share is not None
         return found.seconds * 1e9, found.share
@@ -192,15 +182,15 @@ def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> 
     seconds, share = cost(800_000e-9, a_call(gap=1_000_000))
     assert 190_000 < seconds < 200_401
     assert 0.9 < share <= 1 + 1e-9
-    (nothing,) = profile_of(a_call(), one_break(), 1.0).breaks
+    (nothing,) = slicing.profile_of(a_call(), one_break(), 1.0).breaks
     assert (nothing.seconds, nothing.share) == (0, None)
 
 
 def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
     gaps = [100, 500, 600, 700, 9000]
     events = [e for i, gap in enumerate(gaps) for e in a_call(i * 100_000, gap)]
-    odd = [event(CALL, 900_000, 900_100)]
-    profile = profile_of([*events, *odd], one_break())
+    odd = [event(slicing.CALL, 900_000, 900_100)]
+    profile = slicing.profile_of([*events, *odd], one_break())
     (cost,) = profile.breaks
     assert (profile.calls, cost.seconds, cost.spread) == (6, pytest.approx(650e-9), pytest.approx([550e-9, 750e-9]))
     assert "5 of 6 calls went the same way" in profile.notes[0]
@@ -210,7 +200,7 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     skipped = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="x.py", line=1, status="skipped", stopped_by="b0")
     hit = Hit(frame="f0", line=2, outcome="skipped")
     report = Report(frames=[skipped], breaks=[Break(id="b0", file="x.py", line=2, outcome="skipped", hits=[hit])])
-    profile = profile_of([event(CALL, 0, 1000), event("aten::mm", 100, 300)], report)
+    profile = slicing.profile_of([event(slicing.CALL, 0, 1000), event("aten::mm", 100, 300)], report)
     (cost,) = profile.breaks
     assert cost.seconds is None
     assert cost.eager_seconds == pytest.approx(1000e-9)
@@ -220,21 +210,21 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
 
 def test_no_call_is_an_error() -> None:
     with pytest.raises(ValueError, match="no call"):
-        profile_of([], Report())
+        slicing.profile_of([], Report())
 
 
 def test_autograds_thread_for_a_device_stands_where_the_call_waits_for_it() -> None:
     """Made up: on a GPU the backward runs in a thread of its own."""
     other = {"thread": 2}
     events = [
-        event(CALL, 0, 1000), event("Torch-Compiled Region: 0/0", 100, 300),
+        event(slicing.CALL, 0, 1000), event("Torch-Compiled Region: 0/0", 100, 300),
         event("dynascope graph a", 110, 200), event("CompiledFunction", 120, 190, sequence=5),
         event("aten::ones_like", 310, 320),
         event("autograd::engine::evaluate_function: CompiledFunctionBackward", 400, 600, sequence=5, **other),
         event("CompiledFunctionBackward", 410, 590, sequence=5, **other),
         event("autograd::engine::evaluate_function: X", 150, 180, **other),  # while the call itself worked
     ]  # fmt: skip
-    (call,) = read_calls(events, one_break())
+    (call,) = slicing.read_calls(events, one_break())
     assert [(p.start, p.end) for p in call.slices if p.label == "backward of graph 0"] == [(410, 590)]
     assert all(a.end == b.start for a, b in itertools.pairwise(call.slices))
     assert not any("X" in op for p in call.slices for op in p.ops)
@@ -246,7 +236,7 @@ def test_autograds_thread_for_a_device_stands_where_the_call_waits_for_it() -> N
 @pytest.mark.parametrize("name", ["inductor_cuda", "eager_cuda", "cudagraphs_cuda", "training_cuda"])
 def test_the_work_of_a_gpu_belongs_to_what_launched_it(name: str) -> None:
     events, report = recorded(name)
-    profile = profile_of(events, report)
+    profile = slicing.profile_of(events, report)
     (lane,) = set(profile.lanes) - {"CPU"}
     assert lane.startswith("GPU 0 stream")
     work = [s for s in profile.segments if s.lane == lane]
@@ -257,11 +247,11 @@ def test_the_work_of_a_gpu_belongs_to_what_launched_it(name: str) -> None:
     assert profile.shares["unaccounted"] < 0.15
 
 
-def kernel(name: str, start: int, end: int, correlation: int, kind: str = "kernel") -> Event:
+def kernel(name: str, start: int, end: int, correlation: int, kind: str = "kernel") -> slicing.Event:
     return event(name, start, end, kind, correlation, thread="stream 7", device=0)
 
 
-def launched(first_kernel: int = 300) -> list[Event]:
+def launched(first_kernel: int = 300) -> list[slicing.Event]:
     """Graph 0 launches one kernel, graph 1 another; the first one runs until `first_kernel`."""
     return [
         *a_call(),
@@ -272,7 +262,7 @@ def launched(first_kernel: int = 300) -> list[Event]:
 
 
 def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_them() -> None:
-    profile = profile_of(launched(), one_break())
+    profile = slicing.profile_of(launched(), one_break())
     assert profile.lanes == ["CPU", "GPU 0 stream 7"]
     kernels = [s for s in profile.segments if s.kind == "kernel"]
     assert [(s.label, s.graph, s.start) for s in kernels] == [
@@ -283,9 +273,9 @@ def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_
 
 
 def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
-    (cost,) = profile_of(launched(300), one_break()).breaks
+    (cost,) = slicing.profile_of(launched(300), one_break()).breaks
     assert cost.seconds == pytest.approx((780 - 300) * 1e-9)  # less than the 550 of the processor
-    (hidden,) = profile_of(launched(775), one_break()).breaks
+    (hidden,) = slicing.profile_of(launched(775), one_break()).breaks
     assert hidden.seconds == pytest.approx(5e-9)  # the device still had work
     assert cost.method == "device idle"
 
@@ -299,28 +289,28 @@ def test_a_chrome_trace_of_a_gpu_is_read() -> None:
         {**common, "cat": "gpu_memcpy", "name": "Memcpy HtoD", "args": {"correlation": 8, "device": 0, "stream": 20}},
         {**common, "cat": "gpu_user_annotation", "name": "x"}, {"ph": "M", "name": "process_name"},
     ]}  # fmt: skip
-    events = plain_events(trace)
+    events = slicing.plain_events(trace)
     assert [(e.kind, e.thread, e.device, e.correlation) for e in events] == [
         ("cpu", 5, None, None), ("runtime", 5, None, 7), ("kernel", "stream 20", 0, 7), ("copy", "stream 20", 0, 8),
     ]  # fmt: skip
     assert {(e.start, e.duration) for e in events} == {(10500, 2250)}
-    assert [e.thread for e in trees(events)] == [5]
+    assert [e.thread for e in slicing.trees(events)] == [5]
 
 
 # -- compiled code that the report lacks -----------------------------------------------------------------------------------
 
 
-def renamed(events: list[Event], region: str, other: str) -> list[Event]:
+def renamed(events: list[slicing.Event], region: str, other: str) -> list[slicing.Event]:
     """As if the repeated calls had run another version of the code in this region."""
-    name, wanted = f"{REGION}{region}", f"{REGION}{other}"
+    name, wanted = f"{slicing.REGION}{region}", f"{slicing.REGION}{other}"
     return [replace(e, name=e.name.replace(name, wanted)) if e.name.startswith(name) else e for e in events]
 
 
 def test_a_version_that_the_report_lacks_is_no_graph_of_the_report() -> None:
     events, report = recorded("inductor_cpu")
     first = next(f for f in report.frames if f.graph == "g0")
-    before = profile_of(events, report)
-    profile = profile_of(renamed(events, first.compile_id or "", f"{(first.compile_id or '').split('/')[0]}/7"), report)
+    before = slicing.profile_of(events, report)
+    profile = slicing.profile_of(renamed(events, first.compile_id or "", f"{(first.compile_id or '').split('/')[0]}/7"), report)
     unknown = [s for s in profile.segments if s.kind == "graph" and s.graph is None]
     assert [s.label for s in unknown] == ["compiled code the report lacks (0/7)"]
     assert "g0" not in [s.graph for s in profile.segments]

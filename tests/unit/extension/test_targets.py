@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
@@ -49,6 +50,9 @@ def test_partials_and_callable_objects(shell):
         assert done.result.tolist() == [value] * 3
         report = shell.ns["report"]
         assert (report.compiled, report.summary.graphs, report.notes) == ([name], 1, [])
+    with dynascope.observe() as recording, contextlib.suppress(Exception):
+        torch.compile(shell.ns["p"], backend=lambda graph, inputs: 1 / 0)(shell.ns["x"])
+    assert "– failed frame partial at torch's wrapper: " in str(recording.report)
 
 
 def test_module_in_place_and_restored(shell):
