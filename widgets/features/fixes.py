@@ -129,7 +129,7 @@ def fix_words(fix: Fix) -> str:
 
 
 def how_to_apply(report: Report) -> str:
-    """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen, or they are applied."""
+    """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if that is done."""
     fixes, by = report.fixes_to_apply(conditional=True), report.patched_by
     if fixes is None or not fixes.fixes:
         return ""
@@ -168,7 +168,7 @@ def unplaced_settings(fixes: FixSet) -> list[str]:
     return [line for line in setting_lines(fixes.settings) if line not in placed and not (is_marked and line.startswith(_MARK))]
 
 
-def fix_row(fix: Fix) -> FixRow:
+def fix_row(fix: Fix, report: Report) -> FixRow:
     """A change with its verdict, its gain and its diff.
 
     In the diff, removed lines begin with "-", added with "+", others of an edit with a blank.  Settings are added lines.
@@ -181,8 +181,11 @@ def fix_row(fix: Fix) -> FixRow:
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
     gains = [f"{words} {was} → {now}" for words, was, now in counts if was != now and None not in (was, now)]
+    whole = report.fix_set.before if report.fix_set is not None else None
+    is_other = whole is not None and (whole.breaks, whole.graphs) != (report.summary.breaks, report.summary.graphs)
     return {
-        "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": ", ".join(gains),
+        "words": printable(fix_words(fix), 2000), "verdict": fix.verdict,
+        "gain": ", ".join(gains) + " in the repeated calls" * (is_other and bool(gains)),
         "assumption": printable(fix.assumption, 1000), "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
@@ -220,10 +223,10 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
 
     `owners`: ids of the break or of the frames; `file`: the file that they are in.
     """
-    own = considered(places.report, owners)
-    chosen = [fix_row(fix) for fix in own if fix.chosen]
-    others = [fix_row(fix) for fix in [fix for fix in own if not fix.chosen][:MOST_CHANGES]]
-    body: FixBody = {"chosen": chosen, "others": others, "copies": copies(places.report, file) if chosen else {}}
+    report, own = places.report, considered(places.report, owners)
+    chosen = [fix_row(fix, report) for fix in own if fix.chosen]
+    others = [fix_row(fix, report) for fix in [fix for fix in own if not fix.chosen][:MOST_CHANGES]]
+    body: FixBody = {"chosen": chosen, "others": others, "copies": copies(report, file) if chosen else {}}
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
     return tab("fix", "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)", "fix", body if own else None)
 
@@ -235,7 +238,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         return []
     out, fixes = ["", *terminal.wrap(summary, "", 5, "bold")], report.fixes or []
     for fix in (fix for fix in fixes if fix.chosen):
-        row = fix_row(fix)
+        row = fix_row(fix, report)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
         out += terminal.wrap(f"{mark} {_removed(fix, places)}: {row['words']}", "    ", 8, style)
         out += terminal.wrap(f"condition: {row['condition']}", "      ", 12) if row["condition"] else []

@@ -236,7 +236,7 @@ def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its condition and its figures; if none does, what was tried in vain."""
     chosen, summary = [fix for fix in places.report.fixes or () if fix.chosen], fixes_summary(places.report)
     found: list[str] = []
-    for fix, row in ((fix, fix_row(fix)) for fix in chosen[:3]):
+    for fix, row in ((fix, fix_row(fix, places.report)) for fix in chosen[:3]):
         condition = f"{row['condition'].rstrip('.')}; " if row["condition"] else ""  # first: the end of a long line is cut off
         gain = row["gain"] or "only with the changes beside it"
         found.append(f"Fix: {fix.title} ({fix.verdict}): {condition}{gain}.")

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Counts, Fix, FixSet, Profile
-from dynascope.widgets.features.fixes import fix_words, fixes_summary, how_to_apply
+from dynascope.widgets.features.fixes import fix_row, fix_words, fixes_summary, how_to_apply
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -51,6 +51,8 @@ def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None
     assert fixes_summary(report) == "1 of 1 recompile can be fixed"
     report.fix_set.after.graphs = 4
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 5 graphs → 4 in the repeated calls"
+    report.fixes[0].before, report.fixes[0].after = report.fix_set.before, report.fix_set.after
+    assert fix_row(report.fixes[0], report)["gain"] == "graphs 5 → 4 in the repeated calls"
     report.fix_set.before.graphs = report.summary.graphs = 2
     report.fix_set.after.graphs = 1
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1"

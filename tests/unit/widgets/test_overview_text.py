@@ -188,7 +188,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
     assert found["first"].startswith(f"apply the fixes that were found: {gone} can be fixed: 20 graphs → 15")
     assert "report.patch() is the diff" in found["first"]
-    assert found["more"][0] == "Fix: Do it once (verified): graph breaks 12 → 9."
+    assert found["more"][0] == "Fix: Do it once (verified): graph breaks 12 → 9 in the repeated calls."
     assert found["first"].endswith(f" Remaining: 9 graph breaks, at least {len(again) - 2} recompiles.")
     assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
     after.recompiles = len(again)  # others came up
