@@ -116,7 +116,7 @@ def programs(draw: st.DrawFn) -> str:
 
 
 @settings(
-    max_examples=examples(1, full=50),
+    max_examples=examples(1, full=30),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
