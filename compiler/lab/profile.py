@@ -227,12 +227,22 @@ def measure(call: RecordedCall | None, calls: int, on_progress: Callable[[str], 
     return result
 
 
-def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> float:
-    """The median time of a recorded call through `entry`, a compiled function; raises what the call raises."""
+def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int, eager: float | None = None) -> float:
+    """The median time of a recorded call through `entry`, a compiled function; raises what the call raises.
+
+    `eager`: what the call took in eager mode when it was profiled: the machine may be slower or faster now, so calls of both
+    kinds are timed in turns, and the result is what the compiled one would have taken then.
+    """
+    own, reference = list[float](), list[float]()
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
-        return statistics.median(s for count in turns for s in timed_calls(experiment.calls(entry), wait, count, warm_up))
+        for count in turns:
+            own += timed_calls(experiment.calls(entry), wait, count, warm_up)
+            if eager is not None:
+                with torch.compiler.set_stance("force_eager"):
+                    reference += timed_calls(experiment.calls(call.target), wait, count, warm_up)
+    return statistics.median(own) * (1.0 if eager is None else eager / statistics.median(reference))
 
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:

@@ -51,7 +51,7 @@ def try_hints(
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
     if profiled is not None and report.profile is not None and not profiled.side_effects:
-        trials.timed = profiled, report.profile.calls
+        trials.timed = profiled, report.profile.calls, report.profile.verdict.eager_seconds
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 import torch
 
 import dynascope
@@ -134,7 +137,7 @@ def test_each_setting_that_the_hints_name_is_tried_with_those_that_helped() -> N
     assert not torch._dynamo.config.capture_scalar_outputs
 
 
-def test_a_profile_traces_again_only_where_breaks_are_expensive() -> None:
+def test_a_profile_traces_again_only_where_breaks_are_expensive(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(x: torch.Tensor) -> torch.Tensor:
         for _ in range(100):
             x = x.sin()
@@ -146,8 +149,15 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive() -> None:
 
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(30_000))
     assert report.trials is None
-    report = dynascope.explain(quick, backend="eager", profile=3)(torch.ones(3))
-    assert [(trial.breaks, trial.seconds is not None) for trial in report.trials or []] == [(2, True), (0, True)]
+
+    def timed(call: Callable[[], None], wait: object) -> float:
+        call()
+        return 2.0 if any(stage.startswith("tracing") for stage in stages) else 1.0  # the machine becomes slower
+
+    stages: list[str] = []
+    monkeypatch.setattr("dynascope.compiler.lab.profile.timed", timed)
+    explained = explain(quick, backend="eager", profile=3, on_progress=lambda s: stages.append(s["stage"]))
+    assert [(trial.breaks, trial.seconds) for trial in explained(torch.ones(3)).trials or []] == [(2, 1.0), (0, 1.0)]
 
 
 class Metric:
