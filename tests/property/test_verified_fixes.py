@@ -35,16 +35,8 @@ NUMBER = st.sampled_from(["0.5", "2", "-1", "1.5"])
 @st.composite
 def value(draw: st.DrawFn) -> str:
     a, b, c = draw(NAMES), draw(NAMES), draw(NUMBER)
-    forms = [
-        f"{a} * {c}",
-        f"{a} + {b}",
-        f"{a} - {c}",
-        f"torch.sin({a})",
-        f"{a}.abs() + {c}",
-        f"torch.where({a} > 0, {b}, {c})",
-        a,
-    ]
-    return draw(st.sampled_from(forms))
+    forms = [f"{a} * {c}", f"{a} + {b}", f"{a} - {c}", f"torch.sin({a})", f"{a}.abs() + {c}"]
+    return draw(st.sampled_from([*forms, f"torch.where({a} > 0, {b}, {c})", a]))
 
 
 @st.composite

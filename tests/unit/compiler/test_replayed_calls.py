@@ -212,18 +212,8 @@ def test_copies_are_what_their_originals_are() -> None:
     hidden = (weight * 2).expand(2, 3).t()
     with torch.inference_mode():
         of_inference = torch.ones(3)
-    given = (
-        base,
-        base[1:],
-        base.t(),
-        torch.ones(1, 3).expand(5, 3),
-        weight,
-        weight.grad,
-        hidden,
-        of_inference,
-        pair,
-        base.max(0),
-    )
+    views = (base, base[1:], base.t(), torch.ones(1, 3).expand(5, 3))
+    given = (*views, weight, weight.grad, hidden, of_inference, pair, base.max(0))
     first: list[str] = []
 
     def f(*args: Any) -> None:

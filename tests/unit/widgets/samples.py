@@ -101,10 +101,8 @@ def broken(id: str, line: int, code: str = BREAK, text: str = "", **more: Any) -
         "function": "f",
         "explanation": "User-inserted graph break. Message: None",
         "hints": [f"Remove the `{BREAK}` call."],
-        "error_on_graph_break": False,
         "region": FlagOrigin(kind="default"),
-        "fullgraph": False,
-        "allowed": False,
+        **dict.fromkeys(("error_on_graph_break", "fullgraph", "allowed"), False),
         "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
     } | more
     place: dict[str, Any] = {"file": CELL, "line": line, "column": column, "cell": 3, "source": text}
