@@ -180,13 +180,20 @@ export function rounded(points, radius) {
   return path + `L${x} ${y}`;
 }
 
+/** The bytes of a text of one byte each; `Uint8Array.from` takes twenty times as long. @param {string} text */
+function bytesOf(text) {
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
 /**
  * The model that was compressed into these bytes; a host without binary messages gives them as base64.
  * @param {string | ArrayBufferView<ArrayBuffer>} data
  * @returns {Promise<ViewModel>}
  */
 export function unzipped(data) {
-  const bytes = typeof data === "string" ? Uint8Array.from(atob(data), (c) => c.charCodeAt(0)) : data;
+  const bytes = typeof data === "string" ? bytesOf(atob(data)) : data;
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 

@@ -53,9 +53,10 @@ M${points[0][0]} ${points[0][1]}`;for(let i=1;i+1<points.length;i++){let[[ax,ay]
 before=Math.hypot(ax-x2,ay-y2),after=Math.hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${y2}`;
 continue}let toward=(from,to,length)=>(to+(from-to)*r/length).toFixed(1);path+=`L${toward(ax,x2,before)} ${toward(ay,y2,
 before)}`,path+=`Q${x2} ${y2} ${toward(bx,x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+
-`L${x} ${y}`}function unzipped(data){let bytes=typeof data=="string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;
-return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){
-return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",point:"operation",collective:"collective, wait",output:"\
+`L${x} ${y}`}function bytesOf(text){let bytes=new Uint8Array(text.length);for(let i=0;i<text.length;i++)bytes[i]=text.charCodeAt(
+i);return bytes}function unzipped(data){let bytes=typeof data=="string"?bytesOf(atob(data)):data;return new Response(new Blob(
+[bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.
+round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",point:"operation",collective:"collective, wait",output:"\
 output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{
 "aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`to\
 p:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{cls:"dyn-end"},h("bdi",{text:node.name})),h("span",{cls:"\
