@@ -344,6 +344,12 @@ def is_break(record: CompileRecord) -> bool:
     return error.type in _BREAKS or any(p.gb_id for p in dynamo_texts.read_break(error.message).parts)
 
 
+def is_suppressed(record: CompileRecord) -> bool:
+    """Whether an error that Dynamo does not swallow by itself stopped the frame: torch._dynamo.config.suppress_errors did."""
+    kind = error_of(record).type
+    return bool(kind) and not kind.startswith(_SWALLOWED)
+
+
 def nothing_to_compile(record: CompileRecord) -> bool:
     """Whether Dynamo found nothing to compile in the frame."""
     message = error_of(record).message
@@ -407,12 +413,12 @@ def outcome(record: CompileRecord) -> str:
         return "unfinished"
     if record.frame_end is not None:
         return record.frame_end.outcome
-    kind, metrics = error_of(record).type, record.metrics
+    metrics = record.metrics
     if metrics.get("guard_count") is not None or record.guard_text is not None:
         return "compiled"
     if record.error_text is not None and not record.break_texts:
         return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
-    if metrics and kind and not kind.startswith(_SWALLOWED):
+    if metrics and is_suppressed(record):
         return "raised"
     if record.break_texts or metrics:
         return "skipped"

@@ -48,9 +48,6 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
 
 def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
     """What a reader of the report should know about its frames, breaks and lines."""
-    for f in report.frames:
-        if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
-            yield f"{f.name} was not compiled, and ran eagerly: {f.reason}"
     # nothing says which thread the user means
     foreign = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
     if foreign:

@@ -23,7 +23,7 @@ from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFa
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import Excerpt, Failure, Frame, Graph, InlinedFunction, Later, Report, Source, Summary
-from dynascope.compiler.report.formatting import label, plural, seconds
+from dynascope.compiler.report.formatting import first_line, label, plural, seconds
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
@@ -304,6 +304,9 @@ class _ReportBuilder:
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
+                if compile_records.is_suppressed(record):
+                    why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
+                    self.result.notes.append(f"{frame.name} was not compiled, and ran eagerly; {why}")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
                 later = self.facts.calls.get(record.code.uid or 0, 0) - record.call
                 if later > 0:
