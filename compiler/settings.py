@@ -135,6 +135,10 @@ class Settings:
         group="view", choices=VIEWS,
     )  # fmt: skip
 
+    def __post_init__(self) -> None:
+        """Set `profile` to None if it is 0: both mean that nothing is measured."""
+        object.__setattr__(self, "profile", self.profile or None)
+
     def replace(self, **changes: Any) -> Settings:
         """A copy with these settings changed."""
         return dataclasses.replace(self, **changes)

@@ -81,7 +81,7 @@ def check_settings(settings: Settings) -> None:
     if settings.nested_graph_breaks and config.nested_graph_breaks() is None:
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and (not isinstance(settings.profile, int) or settings.profile < 1):
-        raise ValueError(f"--profile takes a whole number of calls, at least 1, not {settings.profile!r}")
+        raise ValueError(f"--profile takes a whole number of calls, at least 0, not {settings.profile!r}")
     if settings.fix_seconds is not None and not settings.fix_seconds >= 0:  # nor is NaN
         raise ValueError(f"--fix-seconds takes a number, at least 0, not {settings.fix_seconds!r}")
     for name, text in {"save": settings.save, "expect": settings.expect}.items():

@@ -104,8 +104,6 @@ def settings_from(arguments: Any, defaults: Settings) -> Settings:
             given = dict(_pair(text, option_flag(f)) for text in given)
         elif f.metadata["choices"] == ("true", "false"):
             given = given == "true"
-        elif f.metadata["bare"] is not None:
-            given = given or None  # 0: not, also where %config has set it
         changes[f.name] = given
     return defaults.replace(**changes)
 

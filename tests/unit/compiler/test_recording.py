@@ -355,7 +355,7 @@ def test_compile_takes_the_missing_argument() -> None:
         ({"options": {1: 2}}, "Inductor has no option '1'"),
         ({"options": {"max_autotune": torch.eye(2)}}, r"max_autotune takes a bool, not tensor\("),
         ({"fix_seconds": float("nan")}, "^fix_seconds takes a number, at least 0, not nan"),
-        ({"profile": 2.5}, "^profile takes a whole number of calls, at least 1, not 2.5"),
+        ({"profile": 2.5}, "^profile takes a whole number of calls, at least 0, not 2.5"),
         ({"save": 5}, "^save takes a string, not 5"),
         ({"expect": 5}, "^expect takes a string, not 5"),
         ({"fullgraph": "yes"}, "fullgraph takes True or False, not 'yes'"),

@@ -40,7 +40,8 @@ def test_a_line_magic_takes_profile_with_and_without_a_number(shell):
     assert shell.report("%compile --profile 2 g(x)").profile.calls == 2
     shell("%config DynascopeMagics.profile = 2")
     assert shell.report("%compile --profile 0 g(x)").profile is None
-    shell("%config DynascopeMagics.profile = None")
+    shell("%config DynascopeMagics.profile = 0")
+    assert shell.report("%compile g(x)").profile is None
 
 
 def test_output_of_the_repeated_calls_is_held_back(shell):
