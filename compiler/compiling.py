@@ -190,5 +190,6 @@ def target_name(target: Any) -> str:
     """The name of a compile target in reports: `f`, `Net.generate` for a bound method, `Net` for a module."""
     target = marks.undecorated(marks.inner_function(target))
     if inspect.ismethod(target):
-        return f"{type(target.__self__).__name__}.{target.__name__}"
+        owner = target.__self__ if isinstance(target.__self__, type) else type(target.__self__)
+        return f"{owner.__name__}.{target.__name__}"
     return str(getattr(target, "__name__", None) or type(target).__name__)

@@ -244,7 +244,6 @@ class CompileRecords:
         elif name == "dynamo_start":
             record.started = True
             record.stack = [events.Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
-            record.callers = record.callers or record.stack[:-1]
             if event.callers is not None:  # a live run records the whole stack
                 record.stack[:-1] = event.callers
             record.shapes.clear()  # they are from an earlier attempt

@@ -201,11 +201,12 @@ def advice(report: Report, b: Break) -> list[str]:
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
-        moves = " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
+        moves = " If there is more, move the line, with any loop, `with` or `try` around it, into a function of its own."
         moves = "" if b.error else moves  # which every function around it would meet, too
-        rest = f"Other code of the function runs eagerly because of this break.{moves}"
-        raises = "Raise it outside of the compiled code, or catch it inside: what it leaves runs eagerly, in later calls too."
-        steps.append(raises if b.type == "Observed exception" or b.source.lstrip().startswith("raise ") else rest)
+        rest = f"Any other code of the function runs eagerly because of this break.{moves}"
+        catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
+        raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
+        steps.append(raises if catch or b.source.lstrip().startswith("raise ") else rest)
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")

@@ -13,6 +13,7 @@ import torch.utils.checkpoint
 from observed import seen
 
 from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.driver import explain
 from dynascope.widgets.features.breaks import reasons
 
 
@@ -41,6 +42,8 @@ def test_suppressed_errors_are_told() -> None:
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "breaking was not compiled, and ran eagerly" in report.notes[0]
+    report = explain(lambda x: torch.as_tensor([x.numpy().sum()]), backend="eager")(torch.ones(2))
+    assert "torch.compile raises: RuntimeError when making fake tensor call" in report.notes[0]
 
 
 def test_an_error_whose_message_cannot_be_made_reaches_the_program() -> None:

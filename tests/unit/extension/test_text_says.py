@@ -134,7 +134,7 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
         (words,) = [step for step in advice(report, report.breaks[0]) if "runs eagerly" in step]
         assert "any loop, `with` or `try` around it, into a function of its own" in words
     words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
-    assert words.endswith("catch it inside: what it leaves runs eagerly, in later calls too.")
+    assert words.endswith("catch it inside: the code that raises it runs eagerly.")
     text(raises)
     assert [step for step in advice(last(), last().breaks[0]) if "function of its own" in step] == []
 
@@ -202,6 +202,8 @@ def test_why_nothing_was_compiled(when: str) -> None:
     if when == "around":
         with torch.compiler.set_stance("force_eager"):
             words = text(loop)
+            report = dynascope.explain(loop, backend="eager", check=True, profile=3)(torch.ones(3))
+        assert (report.check, report.profile) == (None, None)
     else:
         with dynascope.observe() as recording:
             program(torch.ones(3))
