@@ -19,6 +19,11 @@ TONES = 6
 _TORCHS_WRAPPER = re.compile(r"torch[\\/]_dynamo[\\/]external_utils\.py$")
 
 
+def is_wrapper(frame: Frame) -> bool:
+    """Whether the frame is torch's wrapper around the user's functions, of which all compiled ones run the same code."""
+    return _TORCHS_WRAPPER.search(frame.file) is not None
+
+
 class Places:
     """Names of the places (`In[3]:4`, `model.py:12`) and functions of one report, the lines of its sources, its parts by id.
 
@@ -98,7 +103,7 @@ class Places:
 
     def frame(self, frame: Frame) -> str:
         """The place of a frame's first line, if that is not torch's wrapper around the user's function."""
-        return "torch's wrapper" if _TORCHS_WRAPPER.search(frame.file) else self.at(frame.file, frame.line, frame.cell)
+        return "torch's wrapper" if is_wrapper(frame) else self.at(frame.file, frame.line, frame.cell)
 
     def graph(self, graph: Graph) -> str:
         """The place of a graph's first operation, or else of its frame; "" if that is torch's wrapper around it."""
@@ -106,7 +111,7 @@ class Places:
             if first.op.startswith("call_") and first.line and first.file:
                 return self.at(first.file, first.line)
         frame = self.frames.get(graph.frame)
-        return self.frame(frame) if frame is not None and not _TORCHS_WRAPPER.search(frame.file) else ""
+        return self.frame(frame) if frame is not None and not is_wrapper(frame) else ""
 
     def function(self, name: str, file: str, line: int | None) -> str:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from dynascope.compiler.report import FailedGuard, Frame, Recompile, Report, StackEntry, Symbol, plural, seconds, site_place
 from dynascope.widgets.detail import Part, list_part, prose
-from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.places import Places, is_wrapper
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import grouped, printable, shorten
 
@@ -151,6 +151,9 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
         took = seconds(frame.compile_seconds) if frame.compile_seconds is not None and not refused else ""
         if frame.status in ("skipped", "empty") and not refused and frame.reason:
             versions = "no new version: it runs eagerly from now on"
+        if versions and is_wrapper(frame):
+            others = {places.name(f): None for f in places.report.frames if (f.file, f.line) == (frame.file, frame.line)}
+            versions += "".join(f", which it shares with {other}" for other in others if other != name)
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]

@@ -50,6 +50,8 @@ def test_partials_and_callable_objects(shell):
         assert done.result.tolist() == [value] * 3
         report = shell.ns["report"]
         assert (report.compiled, report.summary.graphs, report.notes) == ([name], 1, [])
+    text = " ".join(str(shell.report("%%compile -f p -f a", "p(x), a(x)")).split())
+    assert re.search(r"recompile 0/1 of a \(.*2 of 8 versions, which it shares with p\)", text)
     with dynascope.observe() as recording, contextlib.suppress(Exception):
         torch.compile(shell.ns["p"], backend=lambda graph, inputs: 1 / 0)(shell.ns["x"])
     assert "– failed frame partial at torch's wrapper: " in str(recording.report)
