@@ -184,12 +184,13 @@ class CompiledCell:
 
     def _run_named(self) -> tuple[Any, dict[int, Any]]:
         """Run a cell with `-f`; returns the value, and the compiled entry points by the id of what they compile."""
-        names, notes = self.settings.function, self.run.notes
+        names, notes = dict.fromkeys(self.settings.function), self.run.notes
         self.run.compiled.extend(names)
         targets = NamedTargets(self.run)
         failed: dict[str, str] = {}
 
         def look_up(statement: Any = None) -> None:
+            failed.clear()  # only the latest object of each name counts
             for name in names:
                 try:
                     targets.add(name, find_target(name, self.namespace))
@@ -201,11 +202,11 @@ class CompiledCell:
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             kept = targets.to_keep()
         uncalled = "was not called from outside of the compiled functions: call it in the cell to compile it by itself."
-        notes += [f"-f {name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
+        refused = {name: f"was not compiled: {error}." for name, error in failed.items()}
+        notes += [f"-f {name} {refused.get(name, uncalled)}" for name in names if name not in targets.called]
         if self.settings.keep:
             unkept = "was compiled in this cell only: it has no name of its own, as what is kept must have."
             notes += [f"--keep: {name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
-        notes += [f"-f {name} was not compiled: {error}." for name, error in failed.items() if name not in targets.resolved]
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:

@@ -134,6 +134,8 @@ def test_uncalled_target_is_told(shell):
         f"-f {name} was not called from outside of the compiled functions: call it in the cell to compile it by itself."
         for name in ("f", "net.0")
     ]
+    report = shell.report("%%compile -f f", "def f(x): yield x", "f(x)")
+    assert report.notes == ["-f f was not compiled: it is a generator."]
 
 
 @pytest.mark.parametrize(
