@@ -206,7 +206,11 @@ class CompiledCell:
         notes += [f"-f {name} {refused.get(name, uncalled)}" for name in names if name not in targets.called]
         if self.settings.keep:
             unkept = "was compiled in this cell only: it has no name of its own, as what is kept must have."
-            notes += [f"--keep: {name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
+            for name in targets.called:
+                target = targets.resolved[name][-1]
+                bound = [n for n, value in self._bound_to(kept) if value is target]
+                if name not in bound and not (bound and is_module(target)):  # a module is compiled under all of its names
+                    notes.append(f"--keep: {name} {f'stays compiled under the name {bound[0]} only.' if bound else unkept}")
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
@@ -253,13 +257,16 @@ class CompiledCell:
         """For `--keep`, bind compiled entry points to the names of what they compile; a module is compiled in place."""
         from dynascope.compiler.lab.recorded_call import unwatched
 
-        for name, value in list(self.namespace.items()):
-            if name.startswith("_") or id(value) not in kept:
-                continue
+        for name, value in self._bound_to(kept):
             if is_module(value):
                 marks.compiled_call(value)(compiling.entry_point(marks.plain_call(value), self.settings))
             else:
                 self.namespace[name] = unwatched(kept[id(value)])
+
+    def _bound_to(self, kept: dict[int, Any]) -> list[tuple[str, Any]]:
+        """The names of what is kept, with their values; IPython has names for values, too, which begin with `_`."""
+        named = self.run.recording.called
+        return [(n, v) for n, v in self.namespace.items() if id(v) in kept and (n in named or not n.startswith("_"))]
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

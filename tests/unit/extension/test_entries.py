@@ -108,9 +108,9 @@ def test_nothing_compiled_names_the_cure(shell, lines, said):
 
 
 def test_keep_leaves_compiled_entry_points(shell):
-    shell.report("%%compile -f h", "def h(x): return x + 1", "def f(x): return h(x)", "h(x)")
-    shell.report("%%compile --keep -f f", "f(x)")
-    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
+    shell.report("%%compile -f h", "def h(x): return x + 1", "def f(x): return h(x)", "_f = f; h(x)")
+    shell.report("%%compile --keep -f _f", "_f(x)")
+    assert hasattr(shell.ns["_f"], "_torchdynamo_orig_callable")
     with dynascope.observe() as run:  # `h`, which is inlined, still has the code that it was traced with
         shell("for n in [3, 6, 7, 8]: f(torch.ones(n))")
     assert (run.report.summary.cached, run.report.summary.recompiles) == (1, 1)  # as by torch.compile: dynamic from 6 on
@@ -128,9 +128,10 @@ def test_a_kept_module_is_compiled_in_place(shell, options):
 
 
 def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
-    report = shell.report("%%compile --keep -f m.forward -f g", *M, "m, g = M(), lambda x: x - 1", "g(m(x))")
+    report = shell.report("%%compile --keep -f m.forward -f m.g", *M, "m, g = M(), lambda x: x - 1", "m.g = g; g(m(x))")
     assert [note for note in report.notes if "--keep" in note] == [
-        "--keep: m.forward was compiled in this cell only: it has no name of its own, as what is kept must have."
+        "--keep: m.forward was compiled in this cell only: it has no name of its own, as what is kept must have.",
+        "--keep: m.g stays compiled under the name g only.",
     ]
 
 
