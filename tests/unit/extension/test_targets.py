@@ -67,8 +67,9 @@ def test_module_in_place_and_restored(shell):
 
 def test_modules_that_torch_runs_through_one_wrapper(shell):
     shell("from torch.nn import Linear, Sequential", "enc, dec = Sequential(Linear(3, 3)), Sequential(Linear(3, 3))")
-    text = str(shell.report("%%compile -f enc -f dec", "dec(enc(x))"))
-    assert re.search(r"recompile 0/1 of dec \(.*\s2 of 8 versions, which it shares with enc\)", text)
+    text = " ".join(str(shell.report("%%compile -f enc -f dec", "dec(enc(x))")).split())
+    assert " of dec (call 2, " in text
+    assert " 2 of 8 versions, which it shares with enc) " in text
 
 
 @pytest.mark.parametrize("call", ["block(x)", "use(block)", "for i in range(2): block(x)", "use(model[0])"])
