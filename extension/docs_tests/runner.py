@@ -191,7 +191,7 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
         return Problem(str(page.path), what, detail=detail)
     source = page.notebook.cells[index].source
     if line is not None and not 1 <= line <= source.count("\n") + 1:
-        line = None  # not a line of this cell
+        line, detail = None, f"{detail} of another cell or file"
     return Problem(str(page.path), what, page.number(index), line, detail, source)
 
 
