@@ -100,7 +100,7 @@ def test_a_function_that_was_edited_and_not_loaded_again_is_not_shown_with_other
     report = shell.report("%compile edited_module.g(x)")
     assert places(report) == [(15, "")]
     assert report.notes == [
-        "edited_module.py has changed since it was loaded: the lines of f that ran are not known, and not shown."
+        "edited_module.py has changed since it was loaded: line numbers of f are of the code that ran, which is not shown."
     ]
     assert excerpts_are_consistent(report)
     assert "there" not in str(report.to_dict())
