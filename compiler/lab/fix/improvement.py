@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import parsed
+from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
@@ -71,9 +72,9 @@ def failure(after: Report, before: Report) -> str:
     Such a frame may run eagerly in a trial; the user's torch.compile would raise the exception.
     """
     if after.error is not None and before.error is None:
-        return f"{after.error.type}: {_first_line(after.error.message)}"
+        return f"{after.error.type}: {first_line(after.error.message)[:200]}"
     failed, known = failures(after), failures(before)
-    return f"the compiler fails: {_first_line(failed[-1])}" if len(failed) > len(known) else ""
+    return f"the compiler fails: {first_line(failed[-1])[:200]}" if len(failed) > len(known) else ""
 
 
 def failures(report: Report) -> list[str]:
@@ -83,7 +84,7 @@ def failures(report: Report) -> list[str]:
 
 def _words(b: Break) -> str:
     """The type of a break, and the reason unless it begins with the type."""
-    reason = _first_line(b.reason)
+    reason = first_line(b.reason)[:200]
     return b.type if not reason or reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
@@ -162,10 +163,17 @@ def operations(report: Report) -> int:
     return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
 
 
-def gain(after: Report, before: Report, stays: str) -> str:
-    """What is better although the graph break or the recompiles stay, as a sentence."""
+def more_captured(after: TrialResult, before: TrialResult) -> int:
+    """How many operations fewer a call runs outside of graphs; where that was not counted, how many more are in graphs."""
+    if after.eager_ops is None or before.eager_ops is None:
+        return operations(after.report) - operations(before.report)
+    return before.eager_ops - after.eager_ops
+
+
+def gain(after: Report, before: Report) -> str:
+    """What is better although the graph break stays, as a sentence."""
     ops = f"{operations(before)} → {operations(after)}"
-    return f"{stays}; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
+    return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
 
 
 def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
@@ -207,7 +215,3 @@ def _calls_in_a_try(tree: ast.AST, file: str, traced: dict[int, list[tuple[str, 
 
 def eager_frames(report: Report) -> int:
     return report.summary.skipped + report.summary.failed
-
-
-def _first_line(text: str) -> str:
-    return first_line(text)[:200]

@@ -112,6 +112,8 @@ class _Step:
     #: what is better, for a rewrite that is kept only because it captures more; else "".  How many such rewrites there are
     gain: str = ""
     gains: int = 0
+    #: how many frames no longer run eagerly though no more is captured, as where a generator is not started: no gain
+    vain: int = 0
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
     #: whether it is verified by itself, and not only by a later one
@@ -132,11 +134,8 @@ class _Step:
     @property
     def badness(self) -> tuple[int, int, int]:
         # smaller is better; a change that only moves a break may capture more, too, but does not count as better
-        return (*_badness(self.report), -self.gains)
-
-
-def _badness(report: Report) -> tuple[int, int]:
-    return len(report.breaks) + improvement.eager_frames(report), report.summary.recompiles
+        eager = improvement.eager_frames(self.report) + self.vain
+        return len(self.report.breaks) + eager, self.report.summary.recompiles, -self.gains
 
 
 def _verified(steps: Sequence[_Step], number: int) -> Verification:
@@ -156,12 +155,12 @@ def _conditions(steps: Sequence[_Step], number: int) -> list[str]:
 
 
 def _why_worse(problem: Break | Recompile | None, after: Report, plan: Plan, step: _Step) -> str | None:
-    """Why the compiler does no better than in a step for a break, a recompile or (None) in sum; None if it does."""
+    """Why the compiler does no better than in a step for a break or a recompile, or (None) fails in more; None if not so."""
     if isinstance(problem, Break):
         return improvement.why_no_better(after, step.report, plan, step.plan, problem)
     if isinstance(problem, Recompile):
         return improvement.why_recompiles_stay(after, step.report, problem)
-    return improvement.failure(after, step.report) or (None if _badness(after) < _badness(step.report) else improvement.STAYS)
+    return improvement.failure(after, step.report) or None
 
 
 class Search:
@@ -457,8 +456,8 @@ class Search:
 
     def _id(self, b: Break, step: _Step) -> str | None:
         """The run's id of a step's break; None if the run does not have it."""
-        known = {improvement.break_key(other, Plan())[0]: other.id for other in self._report.breaks}
-        return known.get(improvement.break_key(b, step.plan)[0])
+        key, known = improvement.break_key(b, step.plan), {improvement.break_key(o, Plan()): o.id for o in self._report.breaks}
+        return known.get(key) or next((id for (place, _), id in known.items() if place == key[0]), None)
 
     def _candidates(self, b: Break, step: _Step, sources: Sequence[CandidateSource]) -> list[Candidate]:
         problems = problems_of(b, step.plan.text)
@@ -561,10 +560,14 @@ class Search:
                 raise Refused(f"each call compiles {after.compiled_again[-1]} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
-            better = _Step(tried, candidate, fix, gains=step.gains)
-            if _why_worse(problem, after.report, plan, step) is not None:
-                stays = "The recompiles stay" if isinstance(problem, Recompile) else "The graph break stays"
-                better.gain, better.gains = improvement.gain(after.report, step.report, stays), step.gains + 1
+            better = _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
+            worse, more = _why_worse(problem, after.report, plan, step), improvement.more_captured(after, before)
+            if more <= 0:
+                better.vain += max(0, improvement.eager_frames(before.report) - improvement.eager_frames(after.report))
+            if (worse and more < 0) or (problem is None and better.badness >= step.badness):
+                raise Refused(worse or improvement.STAYS)
+            if worse is not None:
+                better.gain, better.gains = improvement.gain(after.report, step.report), step.gains + 1
             if self._batch == 1:
                 self._verify(better)
         except (NotApplicable, Refused) as failed:
@@ -625,8 +628,7 @@ class Search:
                 tried = self._trace(kept[-1].plan.with_candidate(step.candidate))
                 kept.append(replace(step, tried=tried, is_verified=False))
             smaller = kept[-1]
-            captured = [improvement.operations(step.report) for step in (smaller, last)]
-            if (smaller.badness, -captured[0]) <= (last.badness, -captured[1]):
+            if (smaller.badness, improvement.more_captured(last.tried.ran, smaller.tried.ran)) <= (last.badness, 0):
                 self._verify(smaller)
                 if _verified(kept, -1).conditions.keys() <= _verified(self._steps, -1).conditions.keys():
                     fix = self._steps[number].fix
