@@ -247,7 +247,7 @@ class Verifier:
         with self._trials.compiled(original, backend, sides.helpers) as run:
             for case in cases:
                 actual = self._observed(run, case, sides)
-                found = None if actual.error or case.expected.error else differences(actual, case.expected)
+                found = None if actual.error and not case.expected.error else differences(actual, case.expected)
                 if found is not None:
                     comparison.verification.differs = comparison.verification.differs or found.text
                 elif not changed:
