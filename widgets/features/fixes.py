@@ -55,8 +55,8 @@ def fixes_summary(report: Report) -> str:
         return ""
     before, after = fixes.before, fixes.after
     fixed = sum(count for _, count, _ in counts)
+    told = [count for count in counts if count[1] or count[0] != "recompile" or has_all_recompiles(report)]
     if fixed:
-        told = [count for count in counts if count[1] or count[0] != "recompile" or has_all_recompiles(report)]
         words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in told) + " can be fixed"
         if report.conditional_fix_set is not None:
             sure = sum(count for _, count, _ in fixed_counts(report, conditional=False))
@@ -66,11 +66,11 @@ def fixes_summary(report: Report) -> str:
         what = " and ".join(plural(whole, name) for name, _, whole in counts)
         return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
-        words = f"no {' or '.join(name for name, _, _ in counts) or 'graph break'} can be fixed"
+        words = f"no {' or '.join(name for name, _, _ in told) or 'graph break in the repeated calls'} can be fixed"
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")
-        is_more = before.eager_ops is None or after.eager_ops is None or after.eager_ops < before.eager_ops
-        words += ", but more can be captured" if is_more else ", but fewer graphs can do the same"
+        is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
+        words += ", but fewer graphs can do the same" if is_less else ", but more can be captured"
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more; and what is compiled
     # again depends on what the calls before left, where each repeated call begins with what the program has left in the end
