@@ -25,7 +25,6 @@ from dynascope.compiler.capture.torch_private.tensors import RunCounts, mark_dyn
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
@@ -258,18 +257,14 @@ class Trials:
 
 
 def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
-    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic.
+    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic, if it has them.
 
-    The mark `"x, 0"` is for dimension 0 of `x`; what is wrapped is the attribute `unmarked`.  Raises NotApplicable if `target`
-    has no such argument.
+    The mark `"x, 0"` is for dimension 0 of `x`; what is wrapped is the attribute `unmarked`.
     """
     if not marks:
         return entry
     signature = inspect.signature(getattr(target, "forward", target))
-    wanted = [mark.split(", ") for mark in marks]
-    for name, _ in wanted:
-        if name not in signature.parameters:
-            raise NotApplicable(f"{name} is not a parameter of the compiled function")
+    wanted = [(name, dimension) for name, dimension in (mark.split(", ") for mark in marks) if name in signature.parameters]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments

@@ -158,8 +158,8 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
     shell("import torch")
-    cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "for n in (3, 5):",
-            "    batch = torch.ones(2, n)", "    y = f(batch)")  # fmt: skip
+    cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "def g(z): return -z",
+            "for n in (3, 5):", "    batch = torch.ones(2, n)", "    y = f(batch) * g(torch.ones(1))")  # fmt: skip
     report = shell.report(*cell)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.verdict, chosen.settings) == ("verified", {"torch._dynamo.mark_dynamic": ["x, 1"]})
@@ -168,7 +168,7 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
     [fixed] = texts
     assert fixed.splitlines() == [*cell[:-1], "    torch._dynamo.mark_dynamic(batch, 1)", cell[-1]]
     report = shell.report(*fixed.splitlines())
-    report.expect("recompiles=0,graphs=1")
+    report.expect("recompiles=0,graphs=2")
     assert [s.dynamic for frame in report.frames for s in frame.symbols] == ["marked"]
 
 
