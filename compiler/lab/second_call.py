@@ -77,10 +77,10 @@ def try_hints(
         report.notes.append(f"second call: {why}: not every hint of the compiler was tried")
 
 
-def _traced(trials: Trials, plan: Plan, report: Report, most: int = 0) -> tuple[TrialResult, Trial]:
-    """One more trace under a plan; with fewer breaks than `most`, it also finds which functions each call compiles again."""
+def _traced(trials: Trials, plan: Plan, report: Report, most: int = -1) -> tuple[TrialResult, Trial]:
+    """One more trace under a plan; with at most `most` breaks, it also finds which functions each call compiles again."""
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
-    ran = trials.run(plan, QUICK, lambda found: len(found.breaks) < most)
+    ran = trials.run(plan, QUICK, lambda found: len(found.breaks) <= most)
     error = next((f"{o.error_type}: {message_of(o.error)}" for o in ran.observed if o.error is not None), None)
     # such frames run eagerly here, but the user's torch.compile would raise the exception
     failed = error or next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
@@ -114,9 +114,8 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         broken.first_call_only = _place(broken) not in again
     first = sum(bool(b.first_call_only) for b in own)
     if first:
-        breaks = plural(len(own), "graph break")
-        come = "does not come" if first == 1 else "do not come"
-        report.notes.append(f"second call: {first} of {breaks} {come} back when the calls are repeated")
+        come = f"{'does' if first == 1 else 'do'} not come back"
+        report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} {come} when the calls are repeated")
     if others:
         report.notes.append(f"second call: {plural(others, 'graph break')} at places where the recorded calls had none")
     if not first and not others and report.settings.get("second_call"):

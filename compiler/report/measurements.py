@@ -454,9 +454,9 @@ class Trial(Part, kw_only=True):
     harm: str | None = None
 
     def no_gain_over(self, other: Trial) -> str | None:
-        """The counts, as a clause, if it has not both fewer breaks, and fewer breaks and eager frames together."""
+        """The counts, as a clause, unless breaks and eager frames are fewer in sum, and breaks too, or graphs are more."""
         (breaks, skipped), (before, eager) = ((t.breaks or 0, t.skipped or 0) for t in (self, other))
-        if breaks < before and breaks + skipped < before + eager:
+        if (breaks, -(self.graphs or 0)) < (before, -(other.graphs or 0)) and breaks + skipped < before + eager:
             return None
         more = f", frames that run eagerly {eager} → {skipped}" if skipped > eager else ""
         return f"graph breaks {before} → {breaks}{more}"

@@ -262,8 +262,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(trials[: trials.index(trial)])[-1]
     if trial.harm is None:
-        became = "becomes" if best.breaks == 1 else "become"
-        return True, f"tried: {best.breaks} {became} {plural(trial.breaks or 0, 'graph break')} when the calls are repeated"
+        became = f"{'becomes' if best.breaks == 1 else 'become'} {plural(trial.breaks or 0, 'graph break')}"
+        became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""
+        return True, f"tried: {best.breaks} {became} when the calls are repeated"
     top = " on top" if best.settings else ""
     return False, f"`{setting} = True` was tried{top}, and is no help: {compiler_text(trial.harm, 170)}"
 

@@ -299,7 +299,6 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     [
         (Trial(settings={SCALARS: True}, harm="it ends in an internal error: no"), "it ends in an internal error: no"),
         (Trial(settings={SCALARS: True}, breaks=13, graphs=9), "graph breaks 12 → 13"),
-        (Trial(settings={SCALARS: True}, breaks=11, skipped=4), "graph breaks 12 → 11, frames that run eagerly 2 → 4"),
         (Trial(settings={SCALARS: True}, breaks=11, skipped=3), "graph breaks 12 → 11, frames that run eagerly 2 → 3"),
         (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "graph breaks 12 → 12"),
     ],
