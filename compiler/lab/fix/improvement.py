@@ -46,11 +46,13 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     """
     if failed := failure(after, before):
         return failed
-    places = {_place(other.file, other.line, other.column, plan, earlier): other for other in after.breaks}
-    known = {(other.file, other.line, other.column) for other in before.breaks}
-    if (other := places.get((b.file, b.line, b.column))) is not None:
-        return STAYS if other.type == b.type else f"another graph break at its place: {_words(other)}"
-    new = [(place, other) for place, other in places.items() if place not in known]
+    places = [(_place(other.file, other.line, other.column, plan, earlier), other) for other in after.breaks]
+    own, known = (b.file, b.line, b.column), {(o.file, o.line, o.column, o.type) for o in before.breaks}
+    if any(place == own and other.type == b.type for place, other in places):
+        return STAYS
+    new = [(place, other) for place, other in places if (*place, other.type) not in known]
+    if here := [other for place, other in new if place == own]:
+        return f"another graph break at its place: {_words(here[0])}"
     if changed := [other for (_, line, _), other in new if line < 0]:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}
