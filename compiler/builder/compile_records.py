@@ -343,8 +343,8 @@ def is_break(record: CompileRecord) -> bool:
     return error.type in _BREAKS or any(p.gb_id for p in dynamo_texts.read_break(error.message).parts)
 
 
-def is_suppressed(record: CompileRecord) -> bool:
-    """Whether an error that Dynamo does not swallow by itself stopped the frame: torch._dynamo.config.suppress_errors did."""
+def is_raised(record: CompileRecord) -> bool:
+    """Whether an error stopped the frame that torch.compile raises, unless torch._dynamo.config.suppress_errors is set."""
     kind = error_of(record).type
     return bool(kind) and not kind.startswith(_SWALLOWED)
 
@@ -417,7 +417,7 @@ def outcome(record: CompileRecord) -> str:
         return "compiled"
     if record.error_text is not None and not record.break_texts:
         return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
-    if metrics and is_suppressed(record):
+    if metrics and is_raised(record):
         return "raised"
     if record.break_texts or metrics:
         return "skipped"

@@ -304,7 +304,7 @@ class _ReportBuilder:
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
-                if compile_records.is_suppressed(record):
+                if compile_records.is_raised(record):
                     why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
                     self.result.notes.append(f"{frame.name} was not compiled, and ran eagerly; {why}")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:

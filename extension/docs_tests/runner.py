@@ -191,7 +191,7 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
         return Problem(str(page.path), what, detail=detail)
     source = page.notebook.cells[index].source
     if line is not None and not 1 <= line <= source.count("\n") + 1:
-        line, detail = None, f"{detail} of another cell or file"
+        line, detail = None, f"{detail} of another cell or file"  # only a difference has such a line, an error has the call's
     return Problem(str(page.path), what, page.number(index), line, detail, source)
 
 

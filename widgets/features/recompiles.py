@@ -16,7 +16,7 @@ from dynascope.compiler.report import FailedGuard, Frame, Recompile, Report, Sta
 from dynascope.widgets.detail import Part, list_part, prose
 from dynascope.widgets.features.places import Places, is_wrapper
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import grouped, printable, shorten
+from dynascope.widgets.words import capped, grouped, printable, shorten
 
 #: the list has at most this many rows
 MOST = 200
@@ -153,7 +153,8 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
             versions = "no new version: it runs eagerly from now on"
         if versions and is_wrapper(frame):
             others = {places.name(f): None for f in places.report.frames if (f.file, f.line) == (frame.file, frame.line)}
-            versions += "".join(f", which it shares with {other}" for other in others if other != name)
+            shared = ", ".join(capped([other for other in others if other != name], 3))
+            versions += f", which it shares with {shared}" if shared else ""
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
