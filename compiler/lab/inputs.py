@@ -26,7 +26,7 @@ from dynascope.compiler.lab.objects import is_array
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, payback
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import graphs_in, quartiles
-from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
+from dynascope.compiler.report import FailedGuard, InputRun, Report, error_words
 
 #: an input's description has at most this many characters
 _LONGEST = 160
@@ -93,18 +93,11 @@ def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
                 del call, again
             recorded.returned = True
         except Exception as error:
-            run.error = _first_lines(error)
+            run.error = error_words(error)
         tried.seen = recording.report
         if run.error is None:
             tried.measured = measure(recorded, calls)
             run.error = tried.measured.failed
-
-
-def _first_lines(error: Exception) -> str:
-    """The first line of an error's message; also the second if the first only introduces it."""
-    lines = [line.strip() for line in message_of(error).splitlines() if line.strip()] or [""]
-    more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
-    return f"{type(error).__name__}: {lines[0]}{more}"
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

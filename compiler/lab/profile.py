@@ -93,11 +93,9 @@ def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
     """Seconds of one call; its result is freed after the clock has stopped."""
     wait()
     start = time.perf_counter()
-    result = call()
+    _kept = call()
     wait()
-    seconds = time.perf_counter() - start
-    del result
-    return seconds
+    return time.perf_counter() - start
 
 
 def waiter(device: str) -> Callable[[], None]:

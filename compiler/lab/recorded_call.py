@@ -228,9 +228,8 @@ class Clones:
             if objects.identical(parts, tuple(value)):
                 return value
             return _rebuilt(value, parts)
-        if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
-            return value
-        if any("__del__" in vars(c) for c in type(value).__mro__):
+        is_cloned = isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
+        if not is_cloned or any("__del__" in vars(c) for c in type(value).__mro__):
             return value
         if id(value) not in self.made:
             self.made[id(value)] = (value, self._tensor(value))

@@ -106,9 +106,8 @@ class Event(_Timed):
     @property
     def is_wait(self) -> bool:
         """Whether the CPU only waits for the device here."""
-        if self.name == DRAIN:
-            return True
-        return self.kind == "runtime" and ("Synchronize" in self.name or self.name in _BLOCKING)
+        is_blocking = "Synchronize" in self.name or self.name in _BLOCKING
+        return self.name == DRAIN or (self.kind == "runtime" and is_blocking)
 
 
 def plain_events(trace: dict[str, Any]) -> list[Event]:

@@ -60,6 +60,11 @@ def first_line(text: str) -> str:
     return " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else ""  # `backend='...' raised:` says nothing yet
 
 
+def error_words(error: BaseException | None) -> str:
+    """The class of an error, and the first line of its message: `ValueError: too many values to unpack`."""
+    return f"{type(error).__name__}: {first_line(message_of(error))}"
+
+
 def seconds(value: float) -> str:
     """A compile time as text: `0.84 s`, `31 ms`."""
     return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"

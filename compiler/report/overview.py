@@ -204,22 +204,18 @@ def causes(report: ReportData) -> list[Cause]:
     Breaks that occur only in the first call come after all other breaks, unless Dynamo skipped frames because of them: these
     frames run eagerly in later calls, too.
     """
-    groups: dict[tuple[str, str], Cause] = {}
+    groups: dict[tuple[object, ...], Cause] = {}
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     unexpected = (b for b in report.breaks if not b.allowed)
     for broken in sorted(unexpected, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
-        key: tuple[str, str]
-        if broken.first_call_only:
-            key, common = ("first call", ""), Cause(kind="break", first_call=True)
-        elif is_by_design(broken):
-            key, common = ("by design", ""), Cause(kind="break", by_design=True)
-        elif (setting := setting_in(broken.hints)) is not None:
-            key, common = ("setting", setting), Cause(kind="break", setting=setting)
-        else:
-            key, common = ("type", broken.type), Cause(kind="break")
-        cause = groups.setdefault(key, common)
+        is_first = bool(broken.first_call_only)
+        is_meant = not is_first and is_by_design(broken)
+        setting = None if is_first or is_meant else setting_in(broken.hints)
+        key = is_first, is_meant, setting, "" if is_first or is_meant or setting else broken.type
+        new = Cause(kind="break", setting=setting, by_design=is_meant, first_call=is_first)
+        cause = groups.setdefault(key, new)
         cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
         cause.split += len(broken.hits)

@@ -15,7 +15,7 @@ import torch
 
 from dynascope.compiler.lab.comparison import difference, largest
 from dynascope.compiler.lab.experiment import Observation
-from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVerdict, first_line, listed, message_of
+from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVerdict, error_words, listed
 
 #: an error is worse than another one if it is this many times as large
 WORSE = 8.0
@@ -66,7 +66,7 @@ def compare(compiled: Observation, eager: Observation, exact: Observation, again
     try:
         found = _compared(compiled, eager, exact, again, differences)
     except Exception as error:  # tensors of other libraries, for example: the check itself must not depend on it
-        found = Numbers(why_not=f"comparing with float64 raised {type(error).__name__}: {first_line(message_of(error))}")
+        found = Numbers(why_not=f"comparing with float64 raised {error_words(error)}")
     found.sentence = sentence(found)
     return found
 
@@ -74,7 +74,7 @@ def compare(compiled: Observation, eager: Observation, exact: Observation, again
 def _compared(compiled: Observation, eager: Observation, exact: Observation, again: Again, differences: int) -> Numbers:
     found = Numbers(precision=str(exact.lowest or "").removeprefix("torch."))
     if exact.error is not None:
-        found.why_not = f"followed in float64, the call raised {exact.error_type}: {first_line(message_of(exact.error))}"
+        found.why_not = f"followed in float64, the call raised {error_words(exact.error)}"
     elif exact.lowest is None or torch.finfo(exact.lowest).eps <= torch.finfo(torch.float64).eps:
         found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers'}"
     elif compiled.drew or eager.drew:
