@@ -16,7 +16,7 @@ from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
 from dynascope.compiler.lab.numbers import verdict
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import Check, first_line, listed, message_of, plural
+from dynascope.compiler.report import Check, error_words, listed, plural
 
 #: at most this many differences are reported
 MOST_DIFFERENCES = 5
@@ -70,7 +70,8 @@ def compare(call: RecordedCall | None) -> Check:
             if error is not None:
                 raise error
             checked = outcome(compiled, eager)
-            if checked.differences:
+            raised = len(_raised(compiled, eager))  # which no numbers explain
+            if len(checked.differences) > raised:
 
                 def in_float64(moved: float) -> Observation:
                     return experiment.run(Variant(call.entry, True, follows_float64=moved))
@@ -78,18 +79,21 @@ def compare(call: RecordedCall | None) -> Check:
                 exact = in_float64(0.0)  # perhaps they differ because of a precision that is lower than that of the values
                 if exact.error is None:
                     checked = outcome(compiled, replace(eager, precisions=exact.precisions))
-                if checked.differences:
-                    checked.numbers = verdict.compare(compiled, eager, exact, in_float64, len(checked.differences))
+                if (count := len(checked.differences) - raised) > 0:
+                    checked.numbers = verdict.compare(compiled, eager, exact, in_float64, count)
     except Exception as error:
-        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
+        return Check(why_not=f"when repeated, it raised {error_words(error)}")
     del checked.differences[MOST_DIFFERENCES:]
     return checked
 
 
 def outcome(compiled: Observation, eager: Observation) -> Check:
     """Compare two observations of one call."""
-    checked = Check(not_compared=eager.opaque)
+    raised = _raised(compiled, eager)
+    checked = Check(not_compared=eager.opaque, differences=[*raised])
     for what, expected in eager.parts.items():
+        if what == "gradients" and raised:
+            continue
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         found, wanted = ({name for name, _ in parts} for parts in (actual, expected))
@@ -108,7 +112,7 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
                 checked.not_compared.append(f"{name} ({what})")
             elif text is not None:
                 checked.differences.append(f"{name} ({what}): {text}")
-    if checked.differences and (compiled.drew or eager.drew):
+    if checked.differences and (compiled.drew or eager.drew) and not raised:
         checked.why_not = (
             "the call draws random numbers, and a backend may draw other numbers than eager code; with Inductor, "
             f"torch._inductor.config.fallback_random = True makes them the same (they differ: {checked.differences[0]})"
@@ -119,3 +123,12 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
     else:
         checked.agrees = not checked.differences
     return checked
+
+
+def _raised(compiled: Observation, eager: Observation) -> list[str]:
+    """That going backward from the results raises in only one of the two calls."""
+    if bool(compiled.backward_error) == bool(eager.backward_error):
+        return []
+    which, other, works = ("compiled", "eager", eager) if compiled.backward_error else ("eager", "compiled", compiled)
+    raises = f"backward() in the {which} call raises {compiled.backward_error or eager.backward_error}"
+    return [f"{raises}; the {other} call gives {plural(len(works.parts['gradients']), 'gradient')}"]

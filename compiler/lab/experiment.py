@@ -25,6 +25,7 @@ from dynascope.compiler.lab import objects, recorded_call
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
 from dynascope.compiler.lab.objects import CONTAINERS, PLAIN, GlobalName, Reachable, digest, fingerprint, places_of
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary, held_back_output, random_states
+from dynascope.compiler.report import error_words
 from dynascope.compiler.source.origin import module_of
 
 #: `grad_fn=` in a printed tensor: compiled code has other names there
@@ -90,8 +91,8 @@ class Observation:
     warned: list[str] = field(default_factory=list)
     #: digests of the states of Python's, NumPy's and torch's generators
     random: list[str] = field(default_factory=list)
-    #: whether `backward()` from the values raises; not tried if there are gradients
-    backward_fails: bool = False
+    #: what going backward from the results raises: the first line; often because the call has run backward itself
+    backward_error: str = ""
     #: what `SideState` reads after the run
     state: dict[str, Any] = field(default_factory=dict)
 
@@ -183,7 +184,11 @@ class Experiment:
         now = call.bound()
         new = {name: value for name, value in now.items() if self._state is not None and value is not before.bound.get(name)}
         results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
-        groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients(results)}
+        groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients_left()}
+        try:
+            groups["gradients"] += before.gradients(results)
+        except RuntimeError as error:
+            observed.backward_error = error_words(error)
         precisions = followed.precisions if isinstance(followed, Float64) else followed
         if precisions is not None:
             observed.precisions = {(what, name): precisions.of(v) for what in groups for name, v in groups[what]}
@@ -194,8 +199,6 @@ class Experiment:
             observed.limits, observed.decided = list(followed.limits), list(followed.decided_otherwise)
         parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
         observed.opaque, observed.unchanged = list(opaque), before.unchanged()
-        if self._state is not None and not parts["gradients"]:
-            observed.backward_fails = _backward_fails(returned)
         observed.parts = parts
 
 
@@ -251,16 +254,19 @@ class _Before:
         """Names of the numbers and strings in modules that have not changed."""
         return {name for name, value in self._of_modules() if isinstance(value, PLAIN) and (name, value) in self._numbers}
 
-    def gradients(self, values: list[Part]) -> list[Part]:
-        """The gradients that the call left in `.grad`, and those of its results."""
-        left = [
+    def gradients_left(self) -> list[Part]:
+        """The gradients that the call left in `.grad`."""
+        return [
             (f"gradient left in {name}", t.grad)
             for name, t, _, before in self._asking.values()
             if t.is_leaf and t.grad is not None and _gradient_of(t) != before
         ]
+
+    def gradients(self, values: list[Part]) -> list[Part]:
+        """The gradients of these results; raises RuntimeError if going backward from them fails."""
         # leave out computed tensors that the call changed in place: for autograd they are other tensors than before
         kept = [(name, t) for name, t, version, _ in self._asking.values() if t.is_leaf or version_of(t) == version]
-        return left + _gradients(values, kept)
+        return _gradients(values, kept)
 
     def _of_modules(self) -> Iterator[Part]:
         """The parameters and buffers in the modules, and the numbers, strings, tensors and containers that are attributes.
@@ -315,30 +321,12 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
             return t.float().sum()
         return (t.float() * torch.linspace(0.5, 1.5, t.numel(), device=t.device).reshape(t.shape)).sum()
 
-    outputs = [weighted(t) for t in _computed(values) if t.is_floating_point()]
+    tensors = (t for _, t in values if isinstance(t, torch.Tensor) and t.grad_fn is not None)
+    outputs = [weighted(t) for t in tensors if t.is_floating_point()]
     if not outputs or not leaves:
         return []
-    try:
-        gradients = torch.autograd.grad(outputs, [t for _, t in leaves], allow_unused=True)
-    except RuntimeError:  # mostly because the call has run backward itself: only the gradients in `.grad` are compared
-        return []
+    gradients = torch.autograd.grad(outputs, [t for _, t in leaves], allow_unused=True)
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]
-
-
-def _computed(values: Iterable[Part]) -> list[Any]:
-    """The tensors from which autograd can go back."""
-    return [t for _, t in values if isinstance(t, torch.Tensor) and t.grad_fn is not None]
-
-
-def _backward_fails(returned: Any) -> bool:
-    """Whether `backward()` from the tensors among these values raises."""
-    sums = [t.abs().float().sum() for t in _computed(parts_of("", returned))]
-    try:
-        if sums:  # what it leaves in `grad` is undone by the replay
-            torch.stack(sums).sum().backward()
-    except RuntimeError:
-        return True
-    return False
 
 
 def _is_torch_warning(warning: warnings.WarningMessage) -> bool:

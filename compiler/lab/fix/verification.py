@@ -156,7 +156,7 @@ class _Comparison:
 
         found = differences(actual, expected, made=bool(case.sides) or not case.is_recorded, is_own=is_own)
         place, conditions = f"{where or case.where}with {variation.name}", verification.conditions
-        is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
+        is_backward = variation.gradients and (actual.error_type or (actual.backward_error and not expected.backward_error))
         if loses_changes(actual, expected):
             conditions.setdefault("changes", LOST_CHANGES)
         if found is None:
