@@ -69,10 +69,8 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
     Places in torch, dynascope and Python's library, and places whose source is missing or cannot be parsed, are left out.
     `text` returns the text of a file.
     """
-    places: list[Break | StackEntry] = [
-        b,
-        *(entry for entry in reversed(b.stack) if (entry.file, entry.line) != (b.file, b.line)),
-    ]
+    calls = (entry for entry in reversed(b.stack) if (entry.file, entry.line) != (b.file, b.line))
+    places: list[Break | StackEntry] = [b, *calls]
     found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
     return [problem for problem in found if problem is not None]
 

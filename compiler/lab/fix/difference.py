@@ -179,11 +179,6 @@ def _unmatched(actual: list[str], expected: list[str], rounding: float) -> tuple
     return added, missing
 
 
-def _template(text: str) -> str:
-    """The text without the values of its numbers."""
-    return _NUMBER.sub("#", text)
-
-
 def _same_lines(actual: list[str], expected: list[str], rounding: float) -> bool:
     """Whether the texts are the same, except for rounding of the numbers in them."""
     return len(actual) == len(expected) and all(map(partial(_same_line, rounding=rounding), actual, expected))
@@ -191,7 +186,7 @@ def _same_lines(actual: list[str], expected: list[str], rounding: float) -> bool
 
 def _same_line(one: str, other: str, rounding: float = _PRINTED) -> bool:
     numbers = map(partial(_same_number, rounding=rounding), _NUMBER.findall(one), _NUMBER.findall(other))
-    return one == other or (_template(one) == _template(other) and all(numbers))
+    return one == other or (_NUMBER.sub("#", one) == _NUMBER.sub("#", other) and all(numbers))
 
 
 def _same_number(one: str, other: str, rounding: float) -> bool:

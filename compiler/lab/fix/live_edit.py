@@ -242,11 +242,10 @@ def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
     The two are of the same type and bind the same names.
     """
     names = _names_bound(statement)
-    for number, before in enumerate(edited):
-        if type(before) is type(statement) and _names_bound(before) == names:
-            del edited[number]
-            return True
-    return False
+    before = next((one for one in edited if type(one) is type(statement) and _names_bound(one) == names), None)
+    if before is not None:
+        edited.remove(before)
+    return before is not None
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:

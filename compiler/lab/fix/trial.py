@@ -96,12 +96,7 @@ class Trials:
 
     @contextlib.contextmanager
     def compiled(
-        self,
-        plan: Plan,
-        backend: Any,
-        helpers: Mapping[str, Any] | None = None,
-        *,
-        strict: bool = True,
+        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
     ) -> Iterator[Run]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 

@@ -107,10 +107,7 @@ def _targets(one: ast.stmt) -> list[tuple[str, ast.expr, str]]:
             return []
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
             return [(name, value, _OPERATORS.get(type(op), "?"))]
-        case (
-            ast.Assign(targets=[ast.Name(id=name)], value=value)
-            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-        ):
+        case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
             return [(name, value, "")]
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
             names = [dotted(target) for target in targets if isinstance(target, ast.Name)]
@@ -243,10 +240,8 @@ class _Choice:
     def _either(self, branch: ast.If, yes: list[ast.stmt], no: list[ast.stmt], values: _Values, late: set[str]) -> _Values:
         """The values after a branch with these sides, with those of the names that are read later."""
         test, at = branch.test, len(self.lines)
-        require(
-            reading.is_pure(self._rewrite, test)
-            and all(n not in values or values[n].text == n for n in reading.uses(test).reads)
-        )
+        require(reading.is_pure(self._rewrite, test))
+        require(all(n not in values or values[n].text == n for n in reading.uses(test).reads))
         asked = "" if reading.is_python(test) else reading.condition(self._rewrite, test)
         sides = [self.after(side, values, late) for side in (yes, no)]
         names = [n for n in dict.fromkeys((*sides[0], *sides[1])) if n in late or " " in n]
@@ -283,12 +278,8 @@ def _with_cond(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
     rewrite, jumps, after = Rewrite(problem, branch), reading.uses(branch).jumps, list[ast.stmt]()
     source, test, sides = rewrite.source, reading.condition(rewrite, branch.test), [branch.body, branch.orelse]
-    require(
-        not reading.is_python(branch.test)
-        and reading.is_pure(rewrite, branch.test, unknown=True)
-        and source.stands_alone(branch)
-    )
-    require(not any(isinstance(s, ast.If) for s in branch.orelse[:1]))
+    require(not reading.is_python(branch.test) and reading.is_pure(rewrite, branch.test, unknown=True))
+    require(source.stands_alone(branch) and not any(isinstance(s, ast.If) for s in branch.orelse[:1]))
     if jumps and not branch.orelse:
         after = sides[1] = source.following(branch)
     found, before = reading.uses(*sides[0], *sides[1]), reading.bound_before(source, branch)
@@ -311,9 +302,8 @@ def _with_cond(problem: Problem) -> Candidate:
     call = f"{rewrite.torch('cond')}({test}, {', '.join(functions)}{operands})"
     text += f"{indent}{', '.join(outputs)} = {call}\n" if outputs else f"{indent}return {call}\n"
     until = branch.lineno - (branch.body[0].lineno == branch.lineno)  # comments below stay in the sides
-    return rewrite.candidate(
-        "Choose with torch.cond", [source.in_place_of(branch, (branch, *after)[-1], [], text, until)], _ONE
-    )
+    change = source.in_place_of(branch, (branch, *after)[-1], [], text, until)
+    return rewrite.candidate("Choose with torch.cond", [change], _ONE)
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:

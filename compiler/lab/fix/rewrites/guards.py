@@ -146,10 +146,7 @@ def _selected(test: ast.expr) -> ast.expr | None:
     """The mask or the rows of `mask.any()`, `rows.numel() > 0`, `len(rows)` and the like; None for other conditions."""
     number = reading.number_of(test)
     match number[0] if number is not None else test:
-        case (
-            ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)])
-            | ast.Compare(left=left, ops=[ast.GtE()], comparators=[ast.Constant(value=1)])
-        ):
+        case ast.Compare(left, [ast.Gt() | ast.NotEq()], [ast.Constant(0)]) | ast.Compare(left, [ast.GtE()], [ast.Constant(1)]):
             number = reading.number_of(left)
             return _counted(number[0] if number is not None else left)
         case value:
@@ -161,9 +158,7 @@ def _counted(value: ast.expr) -> ast.expr | None:
     match value:
         case ast.Subscript(value=ast.Attribute(value=rows, attr="shape")):
             return rows
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id="torch" | "t" | "th"), attr="any" | "count_nonzero"), args=[rows, *_]
-        ):
+        case ast.Call(ast.Attribute(ast.Name("torch" | "t" | "th"), "any" | "count_nonzero"), [rows, *_]):
             return rows
         case ast.Call(func=ast.Attribute(value=rows, attr=method), args=[] | [_]):
             return rows if method in (*_OF_VALUES, "numel", "size") else None
@@ -236,9 +231,7 @@ def _is_made_of(index: ast.expr, selected: ast.expr) -> bool:
     match index:
         case ast.Subscript(value=value):
             return _is_made_of(value, selected)
-        case ast.BinOp(
-            left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.BitAnd() | ast.FloorDiv() | ast.Mod(), right=right
-        ):
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.BitAnd() | ast.FloorDiv() | ast.Mod(), right):
             return _is_made_of(left, selected) or _is_made_of(right, selected)
         case ast.Call(func=ast.Attribute(value=value, attr=method)):
             return method in _SAME_ROWS and _is_made_of(value, selected)
