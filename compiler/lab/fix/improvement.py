@@ -102,8 +102,9 @@ def removed(
 ) -> tuple[list[str], list[str]]:
     """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`.
 
-    Of recompiles, no more than there are fewer of.  The second list has the frames whose recompiles another frame has now, as
-    a function does after the break before its resume function is gone; `moved`: those of earlier changes.
+    Of recompiles, no more than there are fewer of.  The second list has those that only move: breaks to a call that leads to
+    them, and the recompiles of a frame to another frame, as a function does after the break before its resume function is gone.
+    `moved`: those of earlier changes.
     """
     were, stay = [break_key(b, earlier) for b in before.breaks], [break_key(b, plan) for b in after.breaks]
     breaks: list[str] = []
@@ -111,14 +112,21 @@ def removed(
     for place, count in (Counter(at for at, _ in were) - Counter(at for at, _ in stay)).items():
         there = sorted((key in stay, key not in were, id) for key, id in own if key[0] == place)  # several may begin there
         breaks += [id for _, _, id in there[:count]]
+    new = {(*place[:2], type) for place, type in stay if (place, type) not in were}
+    went = [b.id for b in run.breaks if b.id in breaks and any((call.file, call.line, b.type) in new for call in b.stack)]
+    breaks = [id for id in breaks if id not in went]
+    gone = Counter(type for _, type in were) - Counter(type for _, type in stay)
+    back = [b.id for b in run.breaks if b.id in moved and gone[b.type]]
+    breaks += back[: max(0, len(were) - len(stay) - len(breaks))]
+    left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
     for place, count in (then - now).items():
         here = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
         frames += here[-count:]
-    frames += moved
+    frames += [r.frame for r in run.recompiles if r.frame in moved]
     fewer = max(0, then.total() - now.total())
-    return breaks + frames[:fewer], frames[fewer:]
+    return breaks + frames[:fewer], left + frames[fewer:]
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 import sys
@@ -99,6 +100,19 @@ def test_a_break_that_moves_before_it_is_removed() -> None:
     text = str(report)
     assert "1 of 1 graph break can be fixed" in text
     assert "✓ after the other fixes: " in text
+
+
+LOGGER = logging.getLogger("t")
+
+
+def logs(x: torch.Tensor) -> torch.Tensor:
+    LOGGER.info("mean %.4f", x.mean().item())
+    return x * 2
+
+
+def test_a_break_that_one_change_moves_is_removed_by_the_one_after_which_it_is_gone() -> None:
+    first, *_, last = (x.removes for x in fix(logs, torch.ones(3)).fixes or () if x.chosen)
+    assert (first, last) == (["b0"], ["b1"])
 
 
 def tick() -> None:
