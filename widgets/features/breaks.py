@@ -165,6 +165,11 @@ def kind_words(b: Break) -> str:
     return f"{what} an iterator{f' (`{iterator[1]}`)' if iterator else ''} that Dynamo cannot step through."
 
 
+def is_on_a_number(b: Break) -> bool:
+    """Whether a condition asks about what is a number in Python, such as a random one, and an input of the graph."""
+    return "to jump with UnspecializedPythonVariable" in b.text
+
+
 def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     is_false, is_unknown = b.error.startswith(_FALSE), b.type == _UNKNOWN_NAME  # which the compiler takes for a bug of its own
@@ -176,6 +181,7 @@ def advice(report: Report, b: Break) -> list[str]:
     fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
     untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
+    untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
     untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
     hints = [
         _as_tried(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told and not h.startswith((*untrue,))
@@ -193,6 +199,7 @@ def advice(report: Report, b: Break) -> list[str]:
         (b.type == _ITERATOR and b.function.startswith("<"),
          "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
         (b.type == _ITERATOR, "Pass a list or a tuple in place of the iterator."),
+        (is_on_a_number(b), "Decide it outside of the compiled code, and pass the result in."),
         (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
         ("does not know how to trace the builtin" in b.explanation,
          "Call it outside of the compiled code, and pass its result in."),

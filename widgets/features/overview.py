@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
-from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, kind_words, outcome
+from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, is_on_a_number, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_words
@@ -199,6 +199,8 @@ class CauseWords:
         steps = advice(self.report, b)
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]
+        if any(map(is_on_a_number, self.breaks)):
+            return "an `if` or `while` depends on a value that is not known when compiling", lower_first(steps[0])
         if cause.type in _TYPES and not b.error:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]

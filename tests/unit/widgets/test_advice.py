@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from samples import loop, nested, one_break
 
-from dynascope.compiler.report import Break, Counts, Fix, Hit, Report, Trial
+from dynascope.compiler.report import Break, Counts, Fix, FixSet, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, outcome_words, reasons
@@ -27,14 +27,19 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
 
 def test_advice_for_another_statement_is_left_out() -> None:
     """A loop cannot be made branchless; only what returns something can keep something from being returned."""
-    hints = [
-        "For the common pattern `if tensor_cond`, ...",
-        "If Dynamo is attempting to trace a return statement, ...",
-        "Use it.",
-    ]
+    hints = ["For the common pattern `if tensor_cond`", "If Dynamo is attempting to trace a return statement", "Use it."]
     sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
     every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
     assert [[words[:2] for words in found[:-1]] for found in every] == [["Us"], ["Fo", "Us"], ["If", "Us"]]
+
+
+def test_a_condition_on_a_number_of_python_is_not_said_to_be_on_a_tensor() -> None:
+    b = replace(one_break().breaks[0], type="Data-dependent branching", hints=["For the common pattern `if tensor_cond`, ..."])
+    b.text = "Developer debug context: attempted to jump with UnspecializedPythonVariable()"
+    report = Report(breaks=[b], fix_set=FixSet())
+    assert advice(report, b)[0] == "Decide it outside of the compiled code, and pass the result in."
+    said = "an `if` or `while` depends on a value that is not known when compiling: decide it outside of the compiled code"
+    assert said in " ".join(str(report).split())
 
 
 @pytest.mark.parametrize(
@@ -228,11 +233,7 @@ def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
 @pytest.mark.parametrize(
     ("function", "why", "step"),
     [
-        (
-            "<dictcomp>",
-            "A comprehension runs as a function of its own, over an iterator (`filter`) that",
-            "Write it as a `for`",
-        ),
+        ("<dictcomp>", "A comprehension runs as a function of its own, over an iterator (`filter`)", "Write it as a `for`"),
         ("f", "Compiled code is given an iterator (`filter`) that Dynamo cannot step through.", "Pass a list or a tuple in"),
     ],
 )
