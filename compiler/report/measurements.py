@@ -19,8 +19,8 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
 #: the eager ops; "device idle": as "gap", but at most the time in which the devices were idle; "eager frame": not computed,
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown; "not reached": not computed, because
-#: the call did not run into the break
-CostMethod = Literal["gap", "device idle", "eager frame", "not reached"]
+#: the call did not run into the break; "unknown": the same, but the call ran code that the report lacks, which may break there
+CostMethod = Literal["gap", "device idle", "eager frame", "not reached", "unknown"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower;
 #: "unclear": the times vary by more than they differ
@@ -144,7 +144,7 @@ class BreakCost(Part, kw_only=True):
     ops_seconds: float = 0.0
     #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
     eager_seconds: float | None = None
-    #: how often a call runs into the break; 0 if the method is "eager frame" or "not reached"
+    #: how often a call runs into the break; 0 if the method is "eager frame", "not reached" or "unknown"
     times: float = 0.0
 
     @property
@@ -202,8 +202,8 @@ class Profile(Part, kw_only=True):
 
     @property
     def unreached(self) -> set[str]:
-        """Ids of the breaks that the call did not run into: what they cost other calls is unknown."""
-        return {c.break_ for c in self.breaks if c.method == "not reached"}
+        """Ids of the breaks that the call was not seen to run into: what they cost other calls is unknown."""
+        return {c.break_ for c in self.breaks if c.method in ("not reached", "unknown")}
 
     @property
     def seconds_of_breaks(self) -> float:

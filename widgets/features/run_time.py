@@ -151,6 +151,8 @@ def cost_words(cost: BreakCost) -> str:
     """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
     if cost.method == "not reached":
         return "cost unknown: the measured call did not run into it"
+    if cost.method == "unknown":
+        return "cost unknown: the measured call ran other compiled code, and may have met it there"
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""

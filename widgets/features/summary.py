@@ -189,7 +189,9 @@ def recommendation(places: Places) -> Recommendation | None:
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:
             count = plural(len(unknown), "graph break")
-            said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, does not run into them.")
+            is_other = any(cost.method == "unknown" for cost in profile.breaks)
+            does = "runs other compiled code, and may meet them there" if is_other else "does not run into them"
+            said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
         elif slower:

@@ -221,15 +221,18 @@ def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             self.calls += 1
+            if self.calls == 1:
+                torch._dynamo.graph_break()
             return x * self.calls
 
     report = dynascope.explain(Counter(), backend="eager", profile=2)(torch.ones(2))
-    assert (report.summary.frames, report.summary.recompiles) == (1, 0)
+    assert (report.summary.breaks, report.summary.recompiles) == (1, 0)
     (note,) = [n for n in report.notes if "while measuring" in n]
     assert note.startswith("1 frame compiled while measuring, outside of counts and expectations: a guard fails")
     assert "forward: self.calls == 0" in note
     assert report.profile is not None
     assert [s.label for s in report.profile.segments if s.kind == "graph"] == ["compiled while measuring (0/1)"]
+    assert [cost.method for cost in report.profile.breaks] == ["unknown"], "that code may have a break there, too"
     assert not any("lacks" in n for n in report.notes)
 
 
