@@ -675,7 +675,8 @@ class Search:
 
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
-        last, sure, moved, known = self._steps[-1], self._sure(), list[str](), set[str]()
+        last, sure, known = self._steps[-1], self._sure(), set[str]()
+        moved, gone = list[str](), list[str]()
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             fix, is_sure = step.fix, self._first <= number < sure
             compared = sure - 1 if is_sure else len(self._steps) - 1
@@ -697,7 +698,9 @@ class Search:
                 continue
             found, moved = improvement.removed(self._report, step.report, step.plan, before.report, before.plan, moved)
             recompiled = {r.frame: _name(r.frame, self._report) for r in self._report.recompiles}
-            fix.removes = [id for id in found if recompiled.get(id) not in step.tried.ran.compiled_again]
+            gone += found  # perhaps only in the repeated calls: in the program, the function may be compiled in each call
+            fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]
+            gone = [id for id in gone if id not in fix.removes]
             if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
                 is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])

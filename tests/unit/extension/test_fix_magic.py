@@ -181,6 +181,14 @@ def test_recompiles_that_go_on_are_not_counted_as_fixed(shell: Any) -> None:
     assert "Remaining" not in text
 
 
+def test_recompiles_that_go_once_a_function_is_not_compiled_in_each_call_are_counted(shell: Any) -> None:
+    cell = ("class Counts(torch.nn.Module):", "    calls = 0", "    def forward(self, x):", "        self.calls += 1",
+            "        return x * x.sum().item() * self.calls", "net = Counts()")  # fmt: skip
+    calls = "for i in range(4): net(torch.ones(3))"
+    text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", "import torch", *cell, calls))
+    assert "1 of 1 graph break and 6 of 6 recompiles can be fixed" in text
+
+
 def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     """The loop that calls the function is not run again by the trials."""
     shell("import torch", "calls = []")
