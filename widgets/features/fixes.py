@@ -64,6 +64,8 @@ def fixes_summary(report: Report) -> str:
             words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
     elif not report.fixes:  # nor was any refused
         what = " and ".join(plural(whole, name) for name, _, whole in counts)
+        if not counts and report.inputs:
+            return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
         words = f"no {' or '.join(name for name, _, _ in told) or 'graph break in the repeated calls'} can be fixed"

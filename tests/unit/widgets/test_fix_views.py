@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
-from dynascope.compiler.report import Counts, Fix, FixSet, Profile
+from dynascope.compiler.report import Counts, Fix, FixSet, InputRun, Profile
 from dynascope.widgets.features.fixes import fix_row, fix_words, fixes_summary, how_to_apply
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
@@ -62,6 +62,12 @@ def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
     report.fixes[0].removes, report.fix_set.before.eager_ops, report.fix_set.after.eager_ops = [], 3, 3
     assert "no graph break in the repeated calls can be fixed, but fewer graphs can do the same: 2" in fixes_summary(report)
+
+
+def test_what_only_inputs_compile_is_not_said_to_have_no_known_fix() -> None:
+    report = replace(recompiled(), fixes=[], fix_set=FixSet(), inputs=[InputRun(arguments="float32[2]")])
+    report.summary.recompiles = 0
+    assert fixes_summary(report).startswith("no fix was tried: only the program's own calls are repeated")
 
 
 def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_was_tried_for() -> None:
