@@ -84,8 +84,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
     from dynascope.compiler.capture import trace_files
     from dynascope.compiler.ranks import folder
 
-    ranks = folder.load(Path(path), strict=strict)
-    if ranks is not None:
+    if (ranks := folder.load(Path(path), strict=strict)) is not None:
         return ranks
     report = trace_files.load(path, strict=strict)
     remember(report)

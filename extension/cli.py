@@ -23,13 +23,9 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from dynascope.compiler import __version__
+from dynascope.compiler import __version__, ranks
 from dynascope.compiler.formats import make
-from dynascope.compiler.ranks import RanksReport
-from dynascope.compiler.ranks.folder import is_job
-from dynascope.compiler.ranks.recorder import process_rank, world_size
-from dynascope.compiler.ranks.report import ALIKE, read_terms
-from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
+from dynascope.compiler.ranks import folder, recorder
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import AGREES
 from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
@@ -74,10 +70,8 @@ def build_parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
-    report.add_argument(
-        "--strict", action="store_true",
-        help="Fail if a record is unknown or damaged, or if the report of ranks has notes.",
-    )  # fmt: skip
+    strict = "Fail if a record is unknown or damaged, or if the report of ranks has notes."
+    report.add_argument("--strict", action="store_true", help=strict)
     report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
 
@@ -85,10 +79,8 @@ def build_parser() -> argparse.ArgumentParser:
     test.set_defaults(execute=_test)
     test.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="Pages and folders of pages (default: here).")
     test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
-    test.add_argument(
-        "--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS",
-        help="Limit of a cell (default: %(default)g; 0: none).",
-    )  # fmt: skip
+    limit = "Limit of a cell (default: %(default)g; 0: none)."
+    test.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS", help=limit)
     return parser
 
 
@@ -111,8 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if chosen.command is None:
                 parser.print_help(sys.stderr)
                 return USAGE
-            status: int = chosen.execute(chosen)
-            return status
+            return int(chosen.execute(chosen))
         except UsageError as error:
             print(f"dynascope: {error}", file=sys.stderr)
             return USAGE
@@ -131,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     """Run the script; as one rank of a job, report if it is this rank's turn (`RankRun`)."""
-    is_rank = process_rank() is not None and (world_size() or 1) > 1
+    is_rank = recorder.process_rank() is not None and (recorder.world_size() or 1) > 1
     _check(chosen, of_ranks=is_rank)
     if str(AGREES) in (chosen.expect or ""):
         raise UsageError(f"--expect {AGREES}: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script")
@@ -157,7 +148,7 @@ def _own(stream: TextIO) -> Iterator[TextIO]:
 
 def _check(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
     """Raise UsageError, before anything runs, if an argument is wrong: a path, or terms that cannot be read."""
-    suffixes = RANKS_SUFFIXES if of_ranks else SAVE_SUFFIXES
+    suffixes = ranks.SUFFIXES if of_ranks else SAVE_SUFFIXES
     if chosen.output is not None and (reason := why_not_savable(chosen.output, suffixes)) is not None:
         raise UsageError(f"-o {chosen.output}: {reason}")
     chosen.save_as = os.path.abspath(chosen.output) if chosen.output else None  # the script may change the directory
@@ -165,17 +156,16 @@ def _check(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
         raise UsageError(f"{chosen.script}: no such file")
     if chosen.expect is not None:
         with errors_as(UsageError, "--expect: "):
-            read_terms(chosen.expect)
+            ranks.read_terms(chosen.expect)
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace, stream: TextIO) -> int:
     """Print the report of a run, save it for `-o` and check `--expect`; returns the exit status."""
     _print(_text(report, stream), stream)
+    if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
+        _print(f"-o {chosen.output}: {wrong}", chosen.err)
+        return status or FAILED
     if chosen.save_as:
-        wrong = save(report, chosen.save_as)
-        if wrong is not None:
-            _print(f"-o {chosen.output}: {wrong}", chosen.err)
-            return status or FAILED
         _print(f"report: {chosen.output}", stream)
     return status or _expected(report, chosen)
 
@@ -184,14 +174,14 @@ def _text(report: Any, stream: TextIO) -> str:
     """The report as the terminal shows it."""
     from dynascope.widgets.render.text import takes_colours
 
-    return str(make("ranks txt" if isinstance(report, RanksReport) else "txt", report, colour=takes_colours(stream)))
+    return str(make("ranks txt" if isinstance(report, ranks.RanksReport) else "txt", report, colour=takes_colours(stream)))
 
 
 def _expected(report: Any, chosen: argparse.Namespace) -> int:
     """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
     expected = chosen.expect
     if isinstance(report, Report) and expected is not None:  # one process has no ranks that could differ
-        expected = ",".join(term for term in expected.replace(" ", "").split(",") if term and term not in ALIKE)
+        expected = ",".join(term for term in expected.replace(" ", "").split(",") if term and term not in ranks.ALIKE)
     if not expected:
         return 0
     try:
@@ -320,9 +310,7 @@ def _own_frames(error: BaseException) -> types.TracebackType | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
         trace = trace.tb_next
-    if trace is None and isinstance(error, SyntaxError):
-        return None
-    return trace or error.__traceback__
+    return trace or (None if isinstance(error, SyntaxError) else error.__traceback__)
 
 
 # -- report ---------------------------------------------------------------------------------------
@@ -332,20 +320,16 @@ def _report(chosen: argparse.Namespace) -> int:
     import dynascope
 
     trace = Path(chosen.trace)
-    _check(chosen, of_ranks=trace.exists() and is_job(trace))
+    _check(chosen, of_ranks=folder.is_job(trace))
     if not trace.exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
     try:
         report: Any = dynascope.load(trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
-    if not chosen.output:
-        _print(_text(report, chosen.out), chosen.out)
-        return _expected(report, chosen)
-    wrong = save(report, chosen.output)
-    if wrong is not None:
+    if chosen.output and (wrong := save(report, chosen.output)) is not None:
         raise UsageError(f"-o {chosen.output}: {wrong}")
-    _print(f"{report.headline()}\nreport: {chosen.output}", chosen.out)
+    _print(f"{report.headline()}\nreport: {chosen.output}" if chosen.output else _text(report, chosen.out), chosen.out)
     return _expected(report, chosen)
 
 

@@ -30,7 +30,7 @@ from dynascope.compiler.source import edited
 from dynascope.compiler.validate import errors_as, with_suggestion
 from dynascope.options import OBSERVE, command_line, config_traits, matcher_for, settings_from, with_arguments
 from dynascope.runs import rerun
-from dynascope.runs.cell_run import CellRun, forget_history
+from dynascope.runs.cell_run import CellRun, history
 from dynascope.shell import cell_number, raw_cell
 from dynascope.widgets.features.fixes import fixes_summary, unplaced_settings
 
@@ -90,9 +90,9 @@ class DynascopeMagics(Magics):
 
         `%fix --conditional`: with the fixes that hold only under a condition, too.
         """
-        if line.strip() not in ("", "--conditional"):
+        conditional = line.strip() == "--conditional"
+        if line.strip() and not conditional:
             raise UsageError("%fix takes only --conditional: it uses the latest report")
-        conditional = bool(line.strip())
         with errors_as(UsageError):
             report = last()
         fixes = report.fixes_to_apply(conditional=conditional)
@@ -106,8 +106,7 @@ class DynascopeMagics(Magics):
         else:
             shell: Any = self.shell
             shell.set_next_input(fixes.cells[file], replace=False)
-            names = ", ".join(f"In[{cell_number(other)}]" for other in others)
-            if names:
+            if names := ", ".join(f"In[{cell_number(other)}]" for other in others):
                 print(f"{names} changed, too: print(dynascope.last().patch({'conditional=True' * conditional}))")
         for statement in unplaced_settings(fixes):
             print(f"Not in the cell: {statement}")
@@ -216,7 +215,7 @@ def _undo(shell: Any, replaced: dict[tuple[str, str], Any], magics: DynascopeMag
             shell.events.unregister(event, hook)
     tracebacks.after_cell()
     rerun.switch_off()
-    forget_history()
+    history.clear()
 
 
 def unload(shell: Any) -> None:

@@ -29,12 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    config = parent.config
-    if not config.getoption("--dynascope"):
-        return None
-    if ".ipynb_checkpoints" in file_path.parts or file_path.suffix != ".ipynb":
-        return None
-    return PageFile.from_parent(parent, path=file_path)
+    is_page = file_path.suffix == ".ipynb" and ".ipynb_checkpoints" not in file_path.parts
+    return PageFile.from_parent(parent, path=file_path) if is_page and parent.config.getoption("--dynascope") else None
 
 
 class PageFile(pytest.File):
@@ -93,13 +89,11 @@ class ExpectingBlock:
         self._run.__exit__(kind, error, trace)
         if kind is not None:
             return
-        report = self._run.report
-        nothing = all(f.status == "ignored" for f in report.frames)
+        nothing = all(f.status == "ignored" for f in self._run.report.frames)
         if nothing and all(e.name != "graphs" for e in self.expected):
-            raise comparison.ExpectationFailed(
-                f"expected {','.join(map(str, self.expected))}, but nothing was compiled: call a compiled function in the block"
-            )
-        comparison.check_expectations(report, self.expected)
+            why = "but nothing was compiled: call a compiled function in the block"
+            raise comparison.ExpectationFailed(f"expected {','.join(map(str, self.expected))}, {why}")
+        comparison.check_expectations(self._run.report, self.expected)
 
 
 @pytest.fixture

@@ -60,9 +60,8 @@ class RankRun:
         """Write the file for the last time; returns the job's report if this rank is the one to show it."""
         assert self._recorder is not None
         has_error = report.error is not None and not report.error.caught  # the file contains the error already
-        self._recorder.end(
-            report, "failed" if status else "finished", f"exit status {status}" if status and not has_error else None
-        )
+        error = f"exit status {status}" if status and not has_error else None
+        self._recorder.end(report, "failed" if status else "finished", error)
         if self._recorder.problem is not None:
             _say(f"this rank's file could not be written: {self._recorder.problem}")
         if not (status or self._all_have_ended()) or not self._claim_report():
@@ -81,10 +80,8 @@ class RankRun:
         report = job_folder.read_job(self.folder, world_size=self._expected)
         total = recorder.world_size() or self._expected
         if total > self._expected:
-            report.notes.append(
-                f"this report has only the {self._expected} ranks of this machine, of {total}; for one report of all of them, "
-                "pass --ranks-dir with a folder that all machines share"
-            )
+            how = "for one report of all of them, pass --ranks-dir with a folder that all machines share"
+            report.notes.append(f"this report has only the {self._expected} ranks of this machine, of {total}; {how}")
         if self.folder_is_default and report.alike:
             shutil.rmtree(self.folder, ignore_errors=True)
         elif self.folder_is_default:
@@ -175,14 +172,12 @@ class RanksRecording:
         return functools.partial(recorded, self._folder, function)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        from dynascope.compiler.ranks import folder
-
         assert self._restore is not None
         self._restore()
         self._restore = None
         try:
-            if folder.is_job(self._folder):
-                self._report = folder.read_job(self._folder)
+            if job_folder.is_job(self._folder):
+                self._report = job_folder.read_job(self._folder)
         finally:
             if self._given is None:
                 shutil.rmtree(self._folder, ignore_errors=True)
@@ -202,8 +197,6 @@ class RanksRecording:
         if self._restore is not None:
             raise LookupError("the report of the processes is made when the block ends: ask for it after the block")
         if self._report is None:
-            raise LookupError(
-                "torch.multiprocessing has started no rank in the block: a rank has RANK and WORLD_SIZE in its environment, or "
-                "a process group"
-            )
+            what = "a rank has RANK and WORLD_SIZE in its environment, or a process group"
+            raise LookupError(f"torch.multiprocessing has started no rank in the block: {what}")
         return self._report

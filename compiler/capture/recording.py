@@ -73,7 +73,6 @@ class Recording:
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
-        self._ended = False
         self._compiles_before: dict[Any, int] = {}
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
@@ -101,8 +100,7 @@ class Recording:
             hook_installer.HOOKS.safely(lambda: self.events.extend(list(self._cached())))
             hook_installer.HOOKS.safely(lambda: self._old_functions.extend(hook_installer.HOOKS.old_functions()))
             self._call_counts = dict(hook_installer.HOOKS.calls)
-        self._ended = True
-        self._report = self._build_report(error)
+        self._report = self._build_report(error, has_ended=True)
         self.events = []  # frees their large texts
 
     def _cached(self) -> Iterator[CacheHit]:
@@ -153,7 +151,7 @@ class Recording:
 
     def snapshot(self) -> Report:
         """The Report of what has been recorded so far."""
-        return self._build_report(None)
+        return self._build_report(None, has_ended=False)
 
     @property
     def has_graphs(self) -> bool:
@@ -227,29 +225,20 @@ class Recording:
         if why is not None and (note := f"the code ran eagerly, because {why}") not in self.notes:
             self.notes.append(note)
 
-    def _build_report(self, error: BaseException | None) -> Report:
+    def _build_report(self, error: BaseException | None, *, has_ended: bool) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, FrameEnd) for e in self.events):
             self._note_eager()
             if self._torchs_own and not self.notes:
-                self.notes.append(
-                    f"{', '.join(self._torchs_own)}: nothing was compiled, because Dynamo leaves a module of torch's own alone "
-                    "where `model.compile()` compiles it: use torch.compile(model)."
-                )
+                why = "Dynamo leaves a module of torch's own alone where `model.compile()` compiles it"
+                own = ", ".join(self._torchs_own)
+                self.notes.append(f"{own}: nothing was compiled, because {why}: use torch.compile(model).")
         facts = RecordingFacts(
-            strings=caches.interned_strings(),
-            cell_of=self._cells,
-            owner_thread=self._thread,
-            settings=self.settings,
-            no_end_words="the recording ended before this compile did" if self._ended else "still compiling",
-            compiled=self.compiled or self.called,
-            notes=self.notes,
-            hooks={**self.hooks, **torch_private.missing},
-            versions=versions(),
-            old_functions=list(self._old_functions),
-            calls=self._call_counts,
-            error=error,
+            strings=caches.interned_strings(), cell_of=self._cells, owner_thread=self._thread, settings=self.settings,
+            no_end_words="the recording ended before this compile did" if has_ended else "still compiling",
+            compiled=self.compiled or self.called, notes=self.notes, hooks={**self.hooks, **torch_private.missing},
+            versions=versions(), old_functions=list(self._old_functions), calls=self._call_counts, error=error,
             failed_operation=translators.failed_operation(error.__traceback__) if isinstance(error, Exception) else "",
-        )
+        )  # fmt: skip
         return build_report(list(self.events), facts)
 
 

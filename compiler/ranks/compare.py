@@ -129,10 +129,9 @@ class _Steps:
             for step, side in zip(self.both, self._sides, strict=True)
         )
         for number, (one, other) in enumerate(zip_longest(own, others)):
-            facts = [
-                c and [*structure.collective_facts(c, n), c.backward] for c, n in zip((one, other), self._normals, strict=True)
-            ]
-            if facts[0] != facts[1]:
+            pairs = zip((one, other), self._normals, strict=True)
+            mine, theirs = (c and [*structure.collective_facts(c, normal), c.backward] for c, normal in pairs)
+            if mine != theirs:
                 before = self._sides[0].steps[: self._number]
                 position = number + sum(len(structure.collectives(s.graph)) for s in before if s.graph)
                 values = _both(structure.describe, one, other)
@@ -168,12 +167,11 @@ class _Steps:
             if mine[fact] != theirs[fact]:
                 subject = f"stride of {subject}" if fact == "stride" else subject
                 return Difference(kind=kind, subject=subject, **_both(words, a, b))
-        codes: tuple[str, str] = (mine["code"], theirs["code"])
-        integers: tuple[list[int], list[int]] = ([], [])
-        alike = structure.without_integers(codes[0], integers[0]) == structure.without_integers(codes[1], integers[1])
-        if codes[0] == codes[1] or (alike and self._sides[0].same_constants(integers[0], self._sides[1], integers[1])):
+        own, others = list[int](), list[int]()
+        alike = structure.without_integers(mine["code"], own) == structure.without_integers(theirs["code"], others)
+        if alike and self._sides[0].same_constants(own, self._sides[1], others):
             return None
-        same = _NUMBER.sub("#", codes[0]) == _NUMBER.sub("#", codes[1])
+        same = _NUMBER.sub("#", mine["code"]) == _NUMBER.sub("#", theirs["code"])
         return Difference(kind="constant" if same else "graph", subject=subject, value=a.code, reference=b.code)
 
 

@@ -91,8 +91,7 @@ def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksRepor
     message is one line.
     """
     folder, notes = Path(folder), list[str]()
-    files = rank_files(folder)
-    if files:
+    if files := rank_files(folder):
         found = list(_read(files, read, notes))
     elif paths := _latest_logs(trace_logs(folder), notes):
         found = list(_read(paths, read_log, notes))

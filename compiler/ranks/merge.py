@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -120,11 +120,9 @@ def _is_own_number(value: int, group: _Group) -> bool:
 def _join_stopped(groups: list[_Group]) -> list[_Group]:
     """Join each group in which no rank finished with the largest group that begins with what it compiled."""
     whole = [g for g in groups if any(r.rank.status == "finished" for r in g.records)]
-    rest = [g for g in groups if not any(g is other for other in whole)]
-    rest.sort(key=lambda g: len(g.first.steps), reverse=True)
-    for group in rest:
-        fitting = [g for g in whole if structure.begins(group.first.steps, g.first.steps)]
-        if fitting:
+    rest = (g for g in groups if all(r.rank.status != "finished" for r in g.records))
+    for group in sorted(rest, key=lambda g: len(g.first.steps), reverse=True):
+        if fitting := [g for g in whole if structure.begins(group.first.steps, g.first.steps)]:
             max(fitting, key=lambda g: len(g.records)).records.extend(group.records)
         else:
             whole.append(group)
@@ -196,19 +194,15 @@ def _unusual(values: Mapping[int, str]) -> Iterator[tuple[str, list[int], str]]:
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
     """Versions, settings and environment variables that differ between the ranks that recorded them."""
     found: list[Difference] = []
-    kinds: tuple[tuple[DifferenceKind, Callable[[RankRecord], Mapping[str, Any] | None]], ...] = (
-        ("versions", lambda r: r.versions or None),
-        ("settings", lambda r: r.settings or None),
-        ("environment", lambda r: r.environment),
-    )
-    for kind, of in kinds:
-        known = {r.rank.rank: values for r in records if (values := of(r)) is not None}
+    kinds: tuple[DifferenceKind, ...] = ("versions", "settings", "environment")
+    for kind in kinds:
+        # each process has versions and settings: where there are none, they are not known
+        of: dict[int, Mapping[str, Any] | None] = {r.rank.rank: getattr(r, kind) for r in records}
+        known = {rank: values for rank, values in of.items() if values or (values is not None and kind == "environment")}
         for name in dict.fromkeys(name for values in known.values() for name in values):
             shown = {rank: "not set" if values.get(name) is None else str(values[name]) for rank, values in known.items()}
-            found += [
-                Difference(kind=kind, ranks=ranks, subject=name, value=value, reference=usual)
-                for value, ranks, usual in _unusual(shown)
-            ]
+            for value, ranks, usual in _unusual(shown):
+                found.append(Difference(kind=kind, ranks=ranks, subject=name, value=value, reference=usual))
     return found
 
 
@@ -226,8 +220,7 @@ def _times(groups: list[_Group]) -> list[StepTime]:
                 continue
             rank = max(times, key=lambda r: times[r])
             others = sorted(t for r, t in times.items() if r != rank)
-            median, waited = statistics.median(others), times[rank] - others[0]
-            if waited > _SLOW_SECONDS and times[rank] > _SLOW_TIMES * median:
-                slowest = times[rank]
+            slowest, median, waited = times[rank], statistics.median(others), times[rank] - others[0]
+            if waited > _SLOW_SECONDS and slowest > _SLOW_TIMES * median:
                 slow.append(StepTime(group=index, step=step, median=median, slowest=slowest, slowest_rank=rank, waited=waited))
     return sorted(slow, key=lambda s: -s.waited)[:20]

@@ -81,11 +81,8 @@ def process_group() -> tuple[int, int] | None:
 
 def environment() -> dict[str, str]:
     """The environment variables that influence the compiler and should be equal on all ranks."""
-    return {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if name.startswith(_SHAPING) and not any(part in name for part in _DIFFERING)
-    }
+    shaping = ((name, value) for name, value in sorted(os.environ.items()) if name.startswith(_SHAPING))
+    return {name: value for name, value in shaping if not any(part in name for part in _DIFFERING)}
 
 
 def group_names() -> GroupNames:
@@ -233,10 +230,10 @@ def settings_in(events: Iterable[Any]) -> dict[str, Any]:
 def _settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """The settings in torch's CompilationMetrics, by name."""
     found: dict[str, Any] = {}
-    for name, prefix in (("dynamo_config", "torch._dynamo.config"), ("inductor_config", "torch._inductor.config")):
+    for part in ("dynamo", "inductor"):
         with contextlib.suppress(TypeError, ValueError, AttributeError):
-            values = json.loads(metrics.get(name) or "{}").items()
-            found.update({f"{prefix}.{k}": v for k, v in values if _is_setting(v)})
+            values = json.loads(metrics.get(f"{part}_config") or "{}").items()
+            found.update({f"torch._{part}.config.{k}": v for k, v in values if _is_setting(v)})
     return found
 
 

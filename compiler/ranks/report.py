@@ -191,10 +191,7 @@ class RanksReport(Shown, Part, kw_only=True):
 
     def rank(self, number: int) -> Rank:
         """The rank with this number; raises KeyError if there is none."""
-        for rank in self.ranks:
-            if rank.rank == number:
-                return rank
-        raise KeyError(number)
+        return {rank.rank: rank for rank in reversed(self.ranks)}[number]
 
     def report_of(self, number: int) -> Report:
         """The Report of the rank's group, which says what the rank compiled; raises KeyError if there is none."""
@@ -218,9 +215,8 @@ class RanksReport(Shown, Part, kw_only=True):
         report = load(cls, data, "report of ranks", "ranks_schema", SCHEMA)
         for rank in report.ranks:
             if rank.group is not None and not 0 <= rank.group < len(report.groups):
-                raise ValueError(
-                    f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is missing"
-                )
+                missing = f"rank {rank.rank} is in group {rank.group}, which is missing"
+                raise ValueError(f"not a dynascope report of ranks: {missing}")
         return report
 
     # -- expectations -------------------------------------------------------------------------

@@ -255,16 +255,13 @@ def op_facts(node: Node, normal: Normal) -> dict[str, Any]:
 
 def break_facts(broken: Break | None) -> list[Any] | None:
     """The place, type and outcome of a break."""
-    if broken is None:
-        return None
-    return [basename(broken.file), broken.line, broken.column, broken.type, broken.gb_ids, broken.outcome]
+    b = broken
+    return None if b is None else [basename(b.file), b.line, b.column, b.type, b.gb_ids, b.outcome]
 
 
 def recompile_facts(recompile: Recompile | None) -> list[list[Any]] | None:
     """What the failed guards check; the values differ between ranks and are left out."""
-    if recompile is None:
-        return None
-    return [[g.kind, g.source, g.dimension] for g in recompile.failed_guards]
+    return None if recompile is None else [[g.kind, g.source, g.dimension] for g in recompile.failed_guards]
 
 
 def collective_facts(collective: Collective, normal: Normal) -> list[Any]:

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -62,14 +63,13 @@ class Interrupts:
         self._unraisablehook: Any = None
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            previous = signal.getsignal(signal.SIGINT)
-            if callable(previous):
-                self.previous = previous
-                self._owner = sys._getframe(1)
-                signal.signal(signal.SIGINT, self._on_signal)
-                self._unraisablehook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
-                _active.append(self)
+        previous = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and callable(previous):
+            self.previous = previous
+            self._owner = sys._getframe(1)
+            signal.signal(signal.SIGINT, self._on_signal)
+            self._unraisablehook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
+            _active.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -99,13 +99,11 @@ class Interrupts:
         self.pending = number
 
     def _on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
-        trace = unraisable.exc_traceback
-        while trace is not None:
-            if trace.tb_frame.f_code is Interrupts._on_signal.__code__:
-                self._send_again(signal.SIGINT)
-                return
-            trace = trace.tb_next
-        self._unraisablehook(unraisable)
+        frames = traceback.walk_tb(unraisable.exc_traceback)
+        if any(frame.f_code is Interrupts._on_signal.__code__ for frame, _ in frames):
+            self._send_again(signal.SIGINT)
+        else:
+            self._unraisablehook(unraisable)
 
     def _send_again(self, number: int) -> None:
         """Send an interrupt a little later, when the code that would discard it has returned, and before the run ends."""

@@ -202,8 +202,7 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
                 yield from definitions(node.body, f"{prefix}{node.name}.")
 
     every = list(definitions(cell.statements, ""))
-    exact = [(name, node) for name, node in every if name == target]
-    if exact:
+    if exact := [(name, node) for name, node in every if name == target]:
         return exact[-1:]  # if it is defined twice, the name is bound to the last one afterwards
     return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
 

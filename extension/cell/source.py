@@ -12,10 +12,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -77,10 +78,8 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
 
 def _running_line(shell: Any, lines: list[str]) -> int:
     """The index of the line that the cell, which consists of these lines, is executing."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals is not shell.user_global_ns:
-        frame = frame.f_back
-    return _blank_lines(lines) + (frame.f_lineno if frame is not None else 1) - 1
+    running = (line for frame, line in traceback.walk_stack(sys._getframe()) if frame.f_globals is shell.user_global_ns)
+    return _blank_lines(lines) + next(running, 1) - 1
 
 
 def _blank_lines(lines: list[str]) -> int:

@@ -121,10 +121,8 @@ class CellStatements:
         called = f"; what they call is compiled: {', '.join(self._called.called)}" if self._called.called else ""
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
         if _TRAINS in reasons and self._called.has_called_a_module:
-            notes.append(
-                "to have the forward pass and the loss in one graph, put both into a function and call that; leave zero_grad, "
-                "backward and step outside."
-            )
+            how = "put both into a function and call that; leave zero_grad, backward and step outside"
+            notes.append(f"to have the forward pass and the loss in one graph, {how}.")
         return notes
 
     def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:
@@ -159,9 +157,8 @@ class CellStatements:
         """
         edited = reread(self.shell, replace(self.cell, text=text))
         if definitions(edited, self.namespace):
-            raise NotApplicable(
-                "the change defines a function, and then the cell compiles only that: put the statements into a function first"
-            )
+            how = "put the statements into a function first"
+            raise NotApplicable(f"the change defines a function, and then the cell compiles only that: {how}")
         left = edited.statements
         runs: list[tuple[list[ast.stmt], set[str]]] = []
         while left:

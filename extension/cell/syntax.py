@@ -24,8 +24,7 @@ def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
         return []
     found: list[list[ast.stmt]] = []
     for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        value = getattr(statement, field, None)
-        if value:
+        if value := getattr(statement, field, None):
             found += [part.body for part in value] if field in ("handlers", "cases") else [value]
     return found
 
@@ -87,9 +86,7 @@ def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def is_string(statement: ast.stmt) -> bool:
     """Whether the statement is just a string, such as a docstring."""
-    return (
-        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
-    )
+    return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)
 
 
 def located(node: Node, at: ast.stmt) -> Node:

@@ -89,15 +89,12 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
     found = [d for d in defined if d.refused is None and d.name not in decorators]
     found += [d for d in defined if marks.is_compiled(namespace.get(d.name))]
     if not found:
-        return (
-            "nothing was compiled: a cell with definitions compiles only what it defines; put these into a cell of their own."
-        )
-    last = found[-1]  # which may call those above
-    is_function = last.kind == "function"
-    return (
-        "the cell's own statements call nothing of it that can be compiled, so nothing was compiled: add a call, "
-        f"{last.name}{'(...)' if is_function else '(...)(x)'}, or use -f {last.name if is_function else 'with the module'}."
-    )
+        what = "a cell with definitions compiles only what it defines; put these into a cell of their own"
+        return f"nothing was compiled: {what}."
+    name, is_function = found[-1].name, found[-1].kind == "function"  # which may call those above
+    call, target = (f"{name}(...)", name) if is_function else (f"{name}(...)(x)", "with the module")
+    why = "the cell's own statements call nothing of it that can be compiled, so nothing was compiled"
+    return f"{why}: add a call, {call}, or use -f {target}."
 
 
 # -- objects of a name ----------------------------------------------------------------------------
@@ -119,8 +116,7 @@ def find_target(name: str, namespace: Namespace) -> Any:
         except Exception:
             raise LookupError(f"{path} has no {part!r}{did_you_mean(part, dir(value))}") from None
         path += f".{part}"
-    reason = why_not_compilable(value)
-    if reason is not None:
+    if (reason := why_not_compilable(value)) is not None:
         raise LookupError(reason)
     return value
 
@@ -187,8 +183,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
         return
     if name not in namespace:
         raise UsageError(f"--inputs {name}: no {name!r} in the notebook{did_you_mean(name, own_names(namespace))}")
-    wrong = wrong_with(namespace[name])
-    if wrong is not None:
+    if (wrong := wrong_with(namespace[name])) is not None:
         raise UsageError(f"--inputs {name}: {wrong}")
 
 

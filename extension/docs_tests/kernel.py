@@ -42,12 +42,8 @@ class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
     """Knows one kernel: ipykernel under this interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
-        return KernelSpec(
-            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-            display_name="Python 3",
-            language="python",
-            metadata={"debugger": False},
-        )
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python", metadata={"debugger": False})
 
 
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]

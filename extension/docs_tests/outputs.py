@@ -91,8 +91,7 @@ def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Diffe
     before, after = old.get("summary", {}), new.get("summary", {})
     # breaks are compared one by one
     names = [n for n in before if n in after and not n.endswith("seconds") and n not in ("breaks", "unexpected")]
-    changed = [f"{name}: {after[name]} (stored: {before[name]})" for name in names if before[name] != after[name]]
-    if changed:
+    if changed := [f"{name}: {after[name]} (stored: {before[name]})" for name in names if before[name] != after[name]]:
         yield Difference("other counts", ", ".join(changed))
 
 

@@ -275,21 +275,16 @@ class CompiledCell:
 #: earlier runs of one cell that are kept
 KEPT = 20
 
-_runs: dict[Hashable, deque[Report]] = {}
+history: dict[Hashable, deque[Report]] = {}
 
 
 def add_to_history(cell: Hashable, report: Report) -> Report | None:
     """Remember `report` as the latest one of the cell; returns the report before it, which becomes its `previous`."""
-    runs = _runs.setdefault(cell, deque(maxlen=1 + KEPT))
+    runs = history.setdefault(cell, deque(maxlen=1 + KEPT))
     report.previous = runs[-1] if runs else None
     runs.append(report)
     runs[0].previous = None
     return report.previous
-
-
-def forget_history() -> None:
-    """Forget every run; called when the extension is unloaded."""
-    _runs.clear()
 
 
 # -- fixes -----------------------------------------------------------------------------------------

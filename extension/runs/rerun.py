@@ -93,8 +93,7 @@ class Controller:
         Raises ValueError for impossible changes.
         """
         changes = request.get("settings") or {}
-        unknown = [name for name in changes if name not in CHANGEABLE]
-        if unknown:
+        if unknown := [name for name in changes if name not in CHANGEABLE]:
             raise ValueError(f"a view cannot change {', '.join(unknown)}")
         settings = self.run.settings.replace(**changes, output=None, save=None, keep=False, expect=None)
         regions = list(settings.region)
@@ -156,8 +155,7 @@ class Controller:
         output = Output(self.view)
         with output.collecting():
             try:
-                value = self.run.again(settings, self.display)()
-                if value is not None:
+                if (value := self.run.again(settings, self.display)()) is not None:
                     data, _ = shell.display_formatter.format(value, include={"text/plain"})
                     output.add("data", str(data.get("text/plain", "")))
             except UsageError as error:

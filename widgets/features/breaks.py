@@ -149,10 +149,9 @@ def undecided_words(b: Break, places: Places) -> list[str]:
     if checks:
         words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
     elif is_condition:
-        words.append(
-            f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
-            "code has for " + " and ".join(f"`{n}`" for n in names) + "."
-        )
+        named = " and ".join(f"`{n}`" for n in names)
+        check = f"`torch._check({expression})`, or its opposite, with the name that your code has for {named}"
+        words.append(f"If you know it, say so before this line: {check}.")
     return words
 
 
@@ -399,8 +398,7 @@ def break_detail(b: Break, places: Places) -> Detail:
         ],
         "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),
     }  # fmt: skip
-    urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
-    if urls:
+    if urls := [u for u in b.urls if u.startswith(("https://", "http://"))]:
         ids = [next((id for id in b.gb_ids if id.lower() in url.lower()), "page") for url in urls]
         detail["links"] = [[printable(id, 40), url] for id, url in zip(ids, urls, strict=True)]
     return detail
@@ -423,8 +421,7 @@ def break_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         out += terminal.part("A graph break", partial(_one, first, places, terminal))
         if others:
             out += [f"    {plural(len(others), 'more graph break')} like this:", *_listed(others, places, terminal)]
-    rest = [b for group in groups[most:] for b in group]
-    if rest:
+    if rest := [b for group in groups[most:] for b in group]:
         out += ["", terminal.paint(f"{plural(len(rest), 'more graph break')}:", "bold"), *_listed(rest, places, terminal)]
     return out
 

@@ -130,8 +130,7 @@ def remarks(report: RanksReport, most: int) -> list[str]:
     soft = [d for d in report.differences if d.kind in SOFT_KINDS]
     words = [": ".join([difference_title(report, d), *difference_details(report, d)]) for d in soft[:most]]
     words += [f"{plural(len(soft) - most, 'more difference')} of settings or environment"] if len(soft) > most else []
-    numbered = {s.name: None for g in report.groups for s in g.steps if s.frame in g.rank_constants}
-    if numbered:
+    if numbered := {s.name: None for g in report.groups for s in g.steps if s.frame in g.rank_constants}:
         each = "each rank compiles its own graph, and these differ in nothing else"
         words.append(f"the number of the rank is a constant in {listed(numbered, 12)}: {each}")
     return words

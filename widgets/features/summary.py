@@ -128,8 +128,7 @@ def record_notes(report: Report) -> list[str]:
         damaged = "the log is damaged, incomplete or from an unknown torch, so this report may be wrong"
         kinds = ", ".join(f"{kind} {n}" for kind, n in unread[:5])
         notes.append(f"{damaged if report.origin == 'trace' else lost} ({kinds})")
-    unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
-    if unfit:
+    if unfit := [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]:
         notes.append("some facts may be missing, because these hooks do not fit this torch: " + "; ".join(unfit[:5]))
     return notes
 

@@ -71,12 +71,9 @@ def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Ke
     """The boxes and routes, moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
     around = extent(rects.values(), routes) if rects else Rect(0.0, 0.0, 0.0, 0.0)
     dx, dy = MARGIN - around.x, MARGIN - around.y
-    return Placement(
-        round(around.width + 2 * MARGIN, 1),
-        round(around.height + 2 * MARGIN, 1),
-        {key: Rect(round(r.x + dx, 1), round(r.y + dy, 1), r.width, r.height) for key, r in rects.items()},
-        [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes],
-    )
+    boxes = {key: Rect(round(r.x + dx, 1), round(r.y + dy, 1), r.width, r.height) for key, r in rects.items()}
+    lines = [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes]
+    return Placement(round(around.width + 2 * MARGIN, 1), round(around.height + 2 * MARGIN, 1), boxes, lines)
 
 
 def shelves(sizes: Iterable[Size], room: float, row_gap: float, column_gap: float) -> list[Point]:

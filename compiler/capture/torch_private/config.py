@@ -111,8 +111,7 @@ def refusals() -> tuple[type[BaseException], ...]:
     import torch._dynamo.exc as exc
 
     names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
-    absent = [name for name in names if not hasattr(exc, name)]
-    if absent:
+    if absent := [name for name in names if not hasattr(exc, name)]:
         note_missing("the compiler's exceptions", f"no {', '.join(absent)}")
     return tuple(getattr(exc, name) for name in names if name not in absent)
 

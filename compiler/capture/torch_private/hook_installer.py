@@ -74,8 +74,7 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
     parameters = {node.arg for node in ast.walk(definition.args) if isinstance(node, ast.arg)}
     for text in (before, returned, failed):
         names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-        unknown = names - parameters - {"observer", "result"}
-        if unknown:
+        if unknown := names - parameters - {"observer", "result"}:
             raise ValueError(f"{function.__qualname__} has no parameter {', '.join(sorted(unknown))}")
 
     start = int(ast.get_docstring(definition, clean=False) is not None)
@@ -327,10 +326,9 @@ class Hooks:
 
     def code(self, code: CodeType) -> Code:
         """The `Code` for a code object, the same one each time."""
-        known = self._codes.get(id(code))
-        if known is None:
-            known = self._codes[id(code)] = (code, code_info(code))
-        return known[1]
+        if id(code) not in self._codes:
+            self._codes[id(code)] = (code, code_info(code))
+        return self._codes[id(code)][1]
 
     def old_functions(self) -> list[OldFunction]:
         """The functions seen whose lines are not those of their files' present texts."""

@@ -76,8 +76,7 @@ def trace_record(hooks: Hooks, record: Any) -> None:
 
 def emit_timed(hooks: Hooks, event: Any) -> None:
     """Send a chromium event of torch's to the recordings, if it begins or ends a phase."""
-    found = timed(event)
-    if found is not None:
+    if (found := timed(event)) is not None:
         hooks.emit(found)
 
 

@@ -103,8 +103,7 @@ def _transforms() -> Undo:
 def _saved_tensors_hooks() -> Undo:
     from torch._C import _autograd
 
-    forbidden = _autograd._saved_tensors_hooks_get_disabled_error_message()
-    if forbidden is None:
+    if (forbidden := _autograd._saved_tensors_hooks_get_disabled_error_message()) is None:
         return _autograd._saved_tensors_hooks_enable
     return lambda: _autograd._saved_tensors_hooks_disable(forbidden)
 

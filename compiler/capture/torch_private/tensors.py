@@ -61,9 +61,8 @@ class Precisions:
 
     def of(self, value: Any) -> Any:
         """The lowest precision on the way to a tensor, or, for any other value, to any tensor."""
-        if isinstance(value, torch.Tensor):
-            return _lower(value.dtype, self._lowest.get(_storage(value)))
-        return self.lowest
+        is_tensor = isinstance(value, torch.Tensor)
+        return _lower(value.dtype, self._lowest.get(_storage(value))) if is_tensor else self.lowest
 
     def follow(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation."""
