@@ -15,7 +15,7 @@ REPORT = """\
 def report(breaks, graphs=2, seconds=0.84):
     from IPython.display import display
     structure = {"summary": {"graphs": graphs, "breaks": len(breaks), "compile_seconds": seconds},
-                 "breaks": [{"type": t, "line": n, "outcome": o} for t, n, o in breaks]}
+                 "breaks": [dict(zip(("type", "line", "outcome", "place"), b)) for b in breaks]}
     display({"text/plain": f"f: {graphs} graphs · compiled in {seconds} s",
              "application/vnd.dynascope.report+json": structure}, raw=True)
 """

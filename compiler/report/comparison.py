@@ -7,8 +7,8 @@ one file.
 In `graphs=2,breaks<=1,unexpected=0`, the names are those of the summary's counts.  If a count is not as expected, an error says
 what was found and where.
 
-The outline is the counts, the versions of torch and Python, and the type, line and outcome of each graph break.  The output of
-a cell contains it, under the mime type `MIME`, for docs tests to compare; nothing displays it.
+The outline is the counts, the versions of torch and Python, and the type, line, outcome and file or cell of each graph break.
+The output of a cell contains it, under the mime type `MIME`, for docs tests to compare; nothing displays it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dynascope.compiler.formats import make
-from dynascope.compiler.report.formatting import encodable
+from dynascope.compiler.report.formatting import encodable, label
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source, Summary
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
@@ -224,6 +224,7 @@ MIME = "application/vnd.dynascope.report+json"
 def outline(report: dict[str, Any]) -> dict[str, Any]:
     """The outline of a report's data (`Report.to_dict`)."""
     summary = {k: v for k, v in report.get("summary", {}).items() if isinstance(v, int)}
-    breaks = [{name: b.get(name) for name in ("type", "line", "outcome")} for b in report.get("breaks", [])]
+    found = ((b, label(b.get("file", ""), b.get("cell"))) for b in report.get("breaks", []))
+    breaks = [{**{name: b.get(name) for name in ("type", "line", "outcome")}, "place": place} for b, place in found]
     versions = {name: str((report.get("versions") or {}).get(name) or "").partition("+")[0] for name in ("torch", "python")}
     return {"summary": summary, "breaks": breaks, **{name: version for name, version in versions.items() if version}}

@@ -51,23 +51,24 @@ def error_name(outputs: Iterable[Any]) -> str | None:
     return None
 
 
-def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
-    """The differences between the stored outputs of a cell and the new ones."""
-    stored, now = list(stored), list(now)
+def compare(stored: Any, now: Any) -> list[Difference]:
+    """The differences between the outputs of a cell as it is stored and as it has run."""
+    outputs = [cell.get("outputs", []) for cell in (stored, now)]
+    names = [f"In[{cell.get('execution_count')}]" for cell in (stored, now)]
     differences: list[Difference] = []
-    old_error, new_error = error_name(stored), error_name(now)
+    old_error, new_error = map(error_name, outputs)
     if old_error != new_error:
         what = "an error is gone" if new_error is None else "a new error" if old_error is None else "another error"
         detail = f"stored: {old_error or 'none'}; now the cell raises {new_error or 'nothing'}"
         differences.append(Difference(what, detail))
-    before, after = outlines(stored), outlines(now)
+    before, after = map(outlines, outputs)
     if len(before) != len(after):
         differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
     for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
         if _release(old) != _release(new):
             continue  # different compilers, which may capture different graphs and name other lines
         prefix = f"report {number}: " if len(before) > 1 else ""
-        differences += [Difference(prefix + d.what, d.detail, d.line) for d in _compare_reports(old, new)]
+        differences += [Difference(prefix + d.what, d.detail, d.line) for d in _compare_reports(old, new, names)]
     return differences
 
 
@@ -76,18 +77,22 @@ def _release(outline: dict[str, Any]) -> tuple[list[str], bool]:
     return str(outline.get("torch", "")).split(".")[:2], str(outline.get("python", "")).startswith("3.10")
 
 
-def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Difference]:
+def _compare_reports(old: dict[str, Any], new: dict[str, Any], names: list[str]) -> Iterator[Difference]:
+    """The differences between two outlines; `names`: of their cell, stored and now."""
     added, lost = list(new.get("breaks", [])), []
     for entry in old.get("breaks", []):
-        if entry in added:
-            added.remove(entry)
+        same = (b for b in added if all(b.get(key) == entry.get(key) for key in ("type", "line", "outcome")))
+        if (found := next(same, None)) is not None:
+            added.remove(found)
         else:
             lost.append(entry)
-    for what, entries in (("a new graph break", added), ("a lost graph break", lost)):
+    for what, entries, cell in (("a new graph break", added, names[1]), ("a lost graph break", lost, names[0])):
         for entry in entries:
-            detail = f"{entry.get('type')} ({entry.get('outcome')}) at line {entry.get('line')}"
+            place = entry.get("place", cell)  # older pages do not store it
+            at = f"line {entry.get('line')}" + (f" of {place}" if place != cell else "")
             # the line of a lost break is not marked: another statement may be there now
-            yield Difference(what, detail, entry.get("line") if entries is added else None)
+            line = entry.get("line") if entries is added and place == cell else None
+            yield Difference(what, f"{entry.get('type')} ({entry.get('outcome')}) at {at}", line)
     before, after = old.get("summary", {}), new.get("summary", {})
     # breaks are compared one by one
     names = [n for n in before if n in after and not n.endswith("seconds") and n not in ("breaks", "unexpected")]

@@ -168,8 +168,7 @@ def _prepare(work: Any) -> None:
 def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Problem]:
     """Problems with a cell that ran to its end."""
     tags = tags_of(page.notebook.cells[index])
-    outputs = work.cells[index].get("outputs", [])
-    raised = error_name(outputs)
+    raised = error_name(work.cells[index].get("outputs", []))
     if raised == EXPECTATION_ERROR and "expect-exception" not in tags:
         return [_raised(page, work, index, raised)]
     if "expect-exception" in tags and raised is None:
@@ -177,7 +176,7 @@ def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Probl
     if not with_stored or is_hidden(tags):
         return []  # of a hidden cell, only errors are stored
     problems: list[Problem] = []
-    for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
+    for difference in compare(page.notebook.cells[index], work.cells[index]):
         problem = _problem(page, index, difference.what, difference.line, difference.detail)
         problem.updatable = True
         if problems:
@@ -189,10 +188,7 @@ def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Probl
 def _problem(page: Page, index: int | None, what: str, line: int | None = None, detail: str = "") -> Problem:
     if index is None:
         return Problem(str(page.path), what, detail=detail)
-    source = page.notebook.cells[index].source
-    if line is not None and not 1 <= line <= source.count("\n") + 1:
-        line, detail = None, f"{detail} of another cell or file"  # only a difference has such a line, an error has the call's
-    return Problem(str(page.path), what, page.number(index), line, detail, source)
+    return Problem(str(page.path), what, page.number(index), line, detail, page.notebook.cells[index].source)
 
 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:

@@ -140,7 +140,7 @@ def test_what_is_stored_holds(stored: Path) -> None:
 
 FAULTS = {
     "a new break": (2, "report([('print', 1, 'resumed')])", "code cell 3, line 1: a new graph break", "print (resumed)"),
-    "a break elsewhere": (2, "report([('print', 3, 'resumed')])", "code cell 3: a new graph break", "of another cell or file"),
+    "a break elsewhere": (2, "report([('print', 1, 'resumed', 'In[2]')])", "code cell 3: a new graph break", "line 1 of In[2]"),
     "a lost break": (1, "report([])", "code cell 2: a lost graph break", "graph_break() (resumed) at line 4"),
     "another place": (
         1, "report([('graph_break()', 1, 'resumed')])",

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from dynascope.compiler.ranks import Difference, RanksReport
-from dynascope.compiler.report import encodable, plural
+from dynascope.compiler.report import encodable, label, plural
 from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone
@@ -40,7 +40,8 @@ def outline(report: RanksReport) -> dict[str, Any]:
     """The number of ranks, groups and differences, and the breaks in which ranks differ, in the form of `report.outline`."""
     hard = words.hard(report)
     counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
-    breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]
+    found = ((d, label(d.file or "", d.cell)) for d in hard if d.kind == "break")
+    breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind, "place": place} for d, place in found]
     torch = str(report.versions.get("torch") or "").partition("+")[0]
     return {"summary": counts, "breaks": breaks, **({"torch": torch} if torch else {})}
 

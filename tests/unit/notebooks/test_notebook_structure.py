@@ -37,7 +37,7 @@ def moved(**changes: Any) -> dict[str, Any]:
     ("stored", "now", "expected"),
     [
         ([report(BREAK)], [report(BREAK)], []),
-        ([report(BREAK)], [report(BREAK, compile_seconds=9.0)], []),
+        ([report(BREAK)], [report(moved(place="In[2]"), compile_seconds=9.0)], []),
         ([report(BREAK)], [report(BREAK, later_addition=3)], []),
         ([report()], [report(BREAK)], ["a new graph break", "other counts"]),
         ([report(BREAK)], [report()], ["a lost graph break", "other counts"]),
@@ -60,11 +60,11 @@ def moved(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_compare(stored: list[Any], now: list[Any], expected: list[str]) -> None:
-    assert [d.what for d in compare(stored, now)] == expected
+    assert [d.what for d in compare({"outputs": stored}, {"outputs": now})] == expected
 
 
 def test_several_reports_are_told_apart() -> None:
-    (found, *_) = compare([report(), report()], [report(), report(BREAK)])
+    (found, *_) = compare({"outputs": [report(), report()]}, {"outputs": [report(), report(BREAK)]})
     assert found.what == "report 2: a new graph break"
     assert "graph_break()" in found.detail
 
@@ -73,9 +73,9 @@ def test_outline_is_what_is_compared() -> None:
     made = Report(
         summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu", "python": "3.11.7"}
     )
-    made.breaks.append(Break(id="b0", file="<cell>", line=4, type="graph_break()", outcome="resumed"))
+    made.breaks.append(Break(id="b0", file="<cell>", cell=2, line=4, type="graph_break()", outcome="resumed"))
     found = outline(made.to_dict())
-    assert found["breaks"] == [BREAK]
+    assert found["breaks"] == [moved(place="In[2]")]
     assert (found["torch"], found["python"]) == ("2.13.0", "3.11.7")
     assert found["summary"]["graphs"] == 2
     assert "compile_seconds" not in found["summary"]

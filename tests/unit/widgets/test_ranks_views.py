@@ -38,7 +38,7 @@ def test_the_static_output_needs_no_script_and_has_an_outline(report: RanksRepor
     assert "<script" not in bundle["text/html"]
     assert report.headline() in bundle["text/html"]
     assert bundle[MIME]["summary"] == {"ranks": 12, "groups": 2, "differences": 1}
-    assert bundle[MIME]["breaks"] == [{"type": "builtin print", "line": 23, "outcome": "break"}]
+    assert bundle[MIME]["breaks"] == [{"type": "builtin print", "line": 23, "outcome": "break", "place": "train.py"}]
 
 
 def test_what_is_left_out_is_counted(report: RanksReport) -> None:
