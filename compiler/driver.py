@@ -256,7 +256,7 @@ class Run:
         """
         if not self._chosen.check and self._chosen.profile is None:
             return
-        if (why := config.compiles_nothing()) is not None:
+        if (why := config.compiles_nothing(has_compiled=self.recording.has_graphs)) is not None:
             self.notes.append(f"the call was not repeated: {why}")
             return
         from dynascope.compiler.lab import check, inputs, profile

@@ -166,7 +166,8 @@ class Recording:
                 self.notes.append(_MISSED)
             return
         if isinstance(event, CompiledCall):
-            self._note_eager()
+            known = hook_installer.HOOKS.entered.get(event.code.uid or 0)
+            self._note_eager(has_compiled=known is not None and bool(caches.compiled_versions(known[0])))
             event = self._named(event)
         self.events.append(event)
         if self._on_progress is not None and self._advance(event):
@@ -219,15 +220,15 @@ class Recording:
             return False
         return True
 
-    def _note_eager(self) -> None:
+    def _note_eager(self, *, has_compiled: bool) -> None:
         """If torch.compile compiles nothing at the moment, note why."""
-        why = config.compiles_nothing()
+        why = config.compiles_nothing(has_compiled=has_compiled)
         if why is not None and (note := f"the code ran eagerly, because {why}") not in self.notes:
             self.notes.append(note)
 
     def _build_report(self, error: BaseException | None, *, has_ended: bool) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, FrameEnd) for e in self.events):
-            self._note_eager()
+            self._note_eager(has_compiled=any(isinstance(e, CacheHit) for e in self.events))
             if self._torchs_own and not self.notes:
                 why = "Dynamo leaves a module of torch's own alone where `model.compile()` compiles it"
                 own = ", ".join(self._torchs_own)

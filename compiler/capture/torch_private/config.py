@@ -21,13 +21,17 @@ def backends() -> list[str]:
     return sorted(torch._dynamo.list_backends(exclude_tags=()))
 
 
-def compiles_nothing() -> str | None:
-    """Why torch.compile compiles nothing at the moment; None if it compiles."""
+def compiles_nothing(*, has_compiled: bool = False) -> str | None:
+    """Why code runs eagerly at the moment; None if torch.compile compiles it.
+
+    `has_compiled`: whether it has been compiled, as a stance may still use that.
+    """
     with if_present("the stance"):
         from torch._dynamo import eval_frame
 
-        if eval_frame._stance.stance == "force_eager":
-            return 'torch.compiler.set_stance("force_eager") is in force'
+        stance = eval_frame._stance.stance
+        if stance == "force_eager" or (stance == "eager_on_recompile" and not has_compiled):
+            return f'torch.compiler.set_stance("{stance}") is in force'
     with if_present("the switch of Dynamo"):
         if importlib.import_module("torch._dynamo.config").disable:
             return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"

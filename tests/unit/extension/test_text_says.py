@@ -193,14 +193,15 @@ def test_an_error_that_ended_the_call_at_a_break() -> None:
     assert "(resumed)" not in words
 
 
+@pytest.mark.parametrize("stance", ["force_eager", "eager_on_recompile"])
 @pytest.mark.parametrize("when", ["around", "inside"])
-def test_why_nothing_was_compiled(when: str) -> None:
+def test_why_nothing_was_compiled(when: str, stance: Any) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
-        with torch.compiler.set_stance("force_eager"):
+        with torch.compiler.set_stance(stance):
             return torch.compile(loop, backend="eager")(x)
 
     if when == "around":
-        with torch.compiler.set_stance("force_eager"):
+        with torch.compiler.set_stance(stance):
             words = text(loop)
             report = dynascope.explain(loop, backend="eager", check=True, profile=3)(torch.ones(3))
         assert (report.check, report.profile) == (None, None)
@@ -208,7 +209,7 @@ def test_why_nothing_was_compiled(when: str) -> None:
         with dynascope.observe() as recording:
             program(torch.ones(3))
         words = " ".join(str(recording.report).split())
-    assert 'note: the code ran eagerly, because torch.compiler.set_stance("force_eager") is in force' in words
+    assert f'note: the code ran eagerly, because torch.compiler.set_stance("{stance}") is in force' in words
 
 
 @pytest.mark.parametrize("option", ["", " --fullgraph"])
