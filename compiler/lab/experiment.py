@@ -197,9 +197,8 @@ class Experiment:
             exact = {(what, i): followed.copy_of(v) for what in groups for i, (_, v) in enumerate(groups[what])}
             observed.exact = {key: value for key, value in exact.items() if value is not None}
             observed.limits, observed.decided = list(followed.limits), list(followed.decided_otherwise)
-        parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
         observed.opaque, observed.unchanged = list(opaque), before.unchanged()
-        observed.parts = parts
+        observed.parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
 
 
 def _copied(value: Any) -> Any:

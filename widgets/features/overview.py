@@ -53,9 +53,12 @@ _GUARDS = {
     "range": ("a size outside the range that was compiled for",
         "where your code does not branch on the size, mark it with `torch._dynamo.mark_dynamic(x, dim)`"),
 }  # fmt: skip
+#: what the compiler names beside a guard on the size of a parameter, to which `dynamic=True` does not apply
+_STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"
 _SAME = "keep what the guard checks the same in each call"
-_FIRST_CALL = "only when first traced; the compiled code keeps them"
-_TRACED_AGAIN = "tried: gone when the calls are repeated"
+_FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
+#: what to do about them; whether it helps depends on calls that nobody has made yet
+WARM_UP = "make the calls once in eager mode before compiling, if new data does not lead to these graph breaks again"
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
@@ -192,9 +195,10 @@ class CauseWords:
         if cause.kind == "recompile":
             words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
             title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
+            step = self.for_sizes(step) if cause.guard == "size" else step
             return title + (self.example() if cause.guard in _GUARDS else ""), step
         if cause.first_call:
-            return _FIRST_CALL, f"make the calls once in eager mode before compiling ({_TRACED_AGAIN})"
+            return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"
         b = self.breaks[0]
         steps = advice(self.report, b)
         if cause.by_design:
@@ -207,6 +211,14 @@ class CauseWords:
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
         own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", "It is one place", *GENERAL)))
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
+
+    def for_sizes(self, step: str) -> str:
+        """What to do about sizes; `step`: about those that may be dynamic, as those of parameters may not by default."""
+        is_static = {_STATIC in " ".join(r.reasons) for r in self.recompiles}
+        value = next((g.source for r in self.recompiles for g in r.failed_guards if g.kind == "value" and g.source), None)
+        unless = f", unless the code needs one value of `{value}`, which varies, too" if value else ""
+        words = {False: step + unless, True: f"where sizes of parameters vary, try `{_STATIC}`, the compiler's hint"}
+        return "; ".join(words[known] for known in sorted(is_static))
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""

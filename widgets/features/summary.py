@@ -19,7 +19,7 @@ from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, has_all_recompiles, how_to_apply
 from dynascope.widgets.features.graphs import splits
-from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
+from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES, a_call, verdict_words
 from dynascope.widgets.terminal import Terminal
@@ -251,7 +251,7 @@ def _trial(report: Report) -> Step | None:
     if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= count:
         return None
     best = trials[-1]
-    steps = ["make the calls once in eager mode before compiling"] if trials[0].removes else []
+    steps = [WARM_UP] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""

@@ -65,9 +65,8 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
         return x + 1
 
     report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
-    assert [note for note in report.notes if note.startswith("second call")] == [
-        "second call: 1 graph break at places where the recorded calls had none"
-    ]
+    notes = [note for note in report.notes if note.startswith("second call")]
+    assert notes == ["second call: 1 graph break at places where the recorded calls had none"]
     report = dynascope.explain(torch.nn.Linear(3, 3), backend="eager", second_call=True)(torch.ones(3))
     assert report.notes == ["second call: not traced: the report has no graph breaks"]
 

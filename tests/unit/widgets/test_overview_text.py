@@ -17,7 +17,8 @@ from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
 
-FIRST_CALL = "only when first traced; the compiled code keeps them"
+FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
+WARM_UP = "make the calls once in eager mode before compiling, if new data does not lead to these graph breaks again"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
@@ -167,7 +168,13 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     alike = shown(report)["causes"][0]
     assert alike["fix"] == f"choose (tried: verified for 1 of {len(alike['places'])})"
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
-    assert again["fix"].startswith("where sizes vary between calls, try `dynamic=True` or `mark_dynamic`")  # one serves for all
+    assert again["fix"] == "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
+    guards = report.recompiles[1].failed_guards
+    guards.append(replace(guards[0], kind="value", source="k"))
+    report.recompiles[0].reasons = ["consider using torch._dynamo.config.force_parameter_static_shapes = False to allow"]
+    sizes, parameters = shown(report)["causes"][-1]["fix"].split("; ")
+    assert sizes.endswith("`mark_dynamic`, unless the code needs one value of `k`, which varies, too")
+    assert parameters.startswith("where sizes of parameters vary, try `torch._dynamo.config.force_parameter_static_shapes = F")
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
@@ -253,10 +260,10 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
         b.first_call_only = True
     first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
     assert (first["title"], len(first["places"]), len(rest["places"])) == (FIRST_CALL, 2, 4)
-    assert first["fix"] == "make the calls once in eager mode before compiling (tried: gone when the calls are repeated)"
+    assert first["fix"] == f"{WARM_UP} (tried with the same data)"
     for b in report.breaks:
         b.first_call_only = True
-    assert f"{FIRST_CALL}: make the calls once in eager mode before compiling" in advice(report)["first"]
+    assert f"{FIRST_CALL}: {WARM_UP}" in advice(report)["first"]
 
 
 def test_an_acronym_keeps_its_capitals() -> None:
@@ -278,12 +285,9 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     scalars = [b.id for b in report.breaks if setting_in(b.hints)]
     report.breaks[0].first_call_only = True
     report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
-    assert advice(report)["first"].startswith(
-        "make the calls once in eager mode before compiling: traced so, 12 graph breaks become 11."
-    )
-    report.trials.append(
-        Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=[report.breaks[0].id, *scalars])
-    )
+    assert advice(report)["first"].startswith(f"{WARM_UP}: traced so, 12 graph breaks become 11.")
+    removes = [report.breaks[0].id, *scalars]
+    report.trials.append(Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=removes))
     report.summary.recompiles = 7  # what is left is what the trace has shown, not what the run had
     found = advice(report)
     became = "traced so, 12 graph breaks become 8. Remaining: 8 graph breaks, at least 5 recompiles."
@@ -440,9 +444,8 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     assert captures["first"].startswith("measure with the backend that you will use, such as inductor: “eager” only captures")
     assert captures["more"][0].startswith("Leave the graph breaks: removing all of them gains at most 10.0 ms")
     report = profiled(model(breaks=12), 0.4, eager=0.95)
-    assert advice(report)["first"].startswith(
-        "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs. At"
-    )
+    slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs."
+    assert advice(report)["first"].startswith(f"{slower} At")
     assert report.profile is not None
     report.profile.shares = {"graphs": 0.5, "unaccounted": 0.5}
     assert "compiling makes it slower; why is not known. At" in advice(report)["first"]
