@@ -135,7 +135,6 @@ def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_bloc
     net, before = made.Net(), names(made)
     for target in (made.outer(torch.tensor(2.0)), net, net.forward, made.calls):
         report = fix(target, x := torch.ones(2, 3))
-        assert report.fix_set is not None
         assert report.fix_set.after.breaks == 0, report.fixes
         with report.fixed() as g:
             torch._dynamo.reset()
@@ -157,7 +156,6 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
             return smooth(x.sin()) + 1
         """)
     report = fix(made.f, torch.arange(4.0))
-    assert report.conditional_fix_set is not None
     assert report.conditional_fix_set.after.breaks == 0, report.fixes
     [first, right] = [x for x in report.fixes or () if x.chosen]
     assert first.title == "Make the calls once in eager mode before compiling", "torch warns only once"
@@ -199,7 +197,6 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
     assert re.match(r"With .+, it raises nothing where eager raises ValueError", done.condition)
     assert report.patch() == ""
     assert f"    # holds under a condition: {done.condition}" in report.patch(conditional=True)
-    assert report.fix_set is not None
     assert (report.fix_set.after.breaks, report.conditional_fix_set.after.breaks) == (1, 0)  # type: ignore[union-attr]
     with pytest.raises(ValueError, match=r"use fixed\(conditional=True\)"), report.fixed():
         pass
@@ -559,7 +556,6 @@ def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
             report = fix(f, torch.ones(2, requires_grad=True))
     finally:
         torch.set_warn_always(False)
-    assert report.fix_set is not None
     assert report.fix_set.after.breaks == 0, report.fixes
     assert report.fix_set.settings["torch._dynamo.config.reorderable_logging_functions"] == ["builtins.print"]
 
@@ -569,7 +565,6 @@ def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
 
 def holds(report: Report) -> None:
     """What a search claims that was cut short at any moment."""
-    assert report.fix_set is not None
     if report.fix_set.is_complete:
         return
     assert report.fix_set.notes
@@ -592,7 +587,6 @@ def test_an_interrupt_at_any_moment_leaves_nothing(make: Make, seconds: float) -
         timer.start()
         report = interruptible(fix, made.f, torch.ones(3))
         holds(report)
-        assert report.fix_set is not None
         assert report.fix_set.is_complete or any("interrupted" in note for note in report.fix_set.notes)
         timer.join()
     assert made.f.__code__ is code
@@ -622,7 +616,6 @@ def test_a_loop_that_other_inputs_make_endless(make: Make) -> None:
     f = make("import torch\n\ndef f(x):\n    while x.abs().sum() < 100:\n        x = x * 2\n    return x\n").f
     with torch.no_grad(), planting.longest_call(1):
         report = fix(f, torch.ones(3))
-    assert report.fix_set is not None
     assert (report.fix_set.is_complete, report.fix_set.after.breaks) == (True, 0), [str(fix) for fix in report.fixes]
 
 
@@ -637,7 +630,6 @@ def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
 def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
     with planting.failing_source(RecursionError()):
         report = fix(make(BRANCH.replace("def", "@torch._dynamo.error_on_graph_break(True)\n    def")).f, torch.ones(3))
-    assert report.fix_set is not None
     assert report.fix_set.after.breaks == 0
     assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)
 
@@ -682,7 +674,6 @@ def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make
             return z
     """
     report = fix(make(program).f, torch.ones(4, 8))
-    assert report.fix_set is not None
     assert [x.verdict for x in report.fixes or () if x.chosen] == ["verified"] * len(report.fix_set.fixes)
     assert report.fix_set.after.breaks == 0
     assert not [x for x in report.fixes or () if "differs from eager" in x.reason]

@@ -88,7 +88,6 @@ def test_without_a_search_there_is_no_tab() -> None:
 
 def test_a_search_that_was_cut_short_says_so_and_can_be_repeated() -> None:
     report = fixed()
-    assert report.fix_set is not None
     report.fix_set.is_complete, report.fix_set.notes = False, ["The search was interrupted: not every change was tried"]
     model = view_model(report)
     assert model["notes"][0] == report.fix_set.notes[0]
@@ -97,8 +96,6 @@ def test_a_search_that_was_cut_short_says_so_and_can_be_repeated() -> None:
 
 def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
     report = fixed()
-    assert report.fixes is not None
-    assert report.fix_set is not None
     report.fixes, report.fix_set.fixes = [replace(report.fixes[1], edits=report.fixes[0].edits)], []
     (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert part["name"] == "Fix (1 tried)"
@@ -108,14 +105,11 @@ def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
 
 def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
-    assert report.fix_set is not None
     report.fix_set.before.seconds, report.fix_set.after.seconds = 0.0019, 0.00071
     advice = view_model(report)["advice"]
-    assert advice is not None
     assert "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call." in advice["first"]
     report.profile = Profile(calls=3, median_seconds=0.0019, spread=[0.0005, 0.002])
     advice = view_model(report)["advice"]
-    assert advice is not None
     assert any("graphs → 1, about 1.9 ms a call before and after" in one for one in [advice["first"], *advice["more"]])
 
 

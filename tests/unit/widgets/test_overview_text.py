@@ -346,7 +346,6 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
     free = profiled(model(breaks=12), 0.0)
     assert advice(free)["first"] == "leave the graph breaks: removing all of them gains nothing that can be measured."
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
-    assert free.profile is not None
     free.profile.function = "g"
     free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
     first, told = advice(free)["first"], " ".join(advice(free)["more"])
@@ -377,7 +376,6 @@ def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
 
 def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
     report = profiled(model(breaks=12), 0.4, eager=0.5)
-    assert report.profile is not None
     report.profile.shares |= {"gaps": 0.1, "waiting": 0.2, "graphs": 0.7, "device busy": 0.08}
     found = advice(report)
     assert "compiling makes it slower; the device is idle for 92% of it. At" in found["first"]
@@ -388,7 +386,6 @@ def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
 def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     """The profiler only adds time: where a profiled call takes less, its time is what the breaks are compared with."""
     report = profiled(model(breaks=12), 0.4)
-    assert report.profile is not None
     report.profile.median_seconds, report.profile.profiled_seconds = 500.0, 1.0
     found = advice(report)
     assert not found["first"].startswith("leave the graph breaks")
@@ -446,7 +443,6 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     report = profiled(model(breaks=12), 0.4, eager=0.95)
     slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs."
     assert advice(report)["first"].startswith(f"{slower} At")
-    assert report.profile is not None
     report.profile.shares = {"graphs": 0.5, "unaccounted": 0.5}
     assert "compiling makes it slower; why is not known. At" in advice(report)["first"]
 
