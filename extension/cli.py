@@ -295,9 +295,8 @@ def _execute(path: Path) -> None:
     """
     main = types.ModuleType("__main__")
     loader = SourceFileLoader("__main__", str(path))
-    main.__dict__.update(
-        __file__=str(path), __builtins__=builtins, __loader__=loader, __spec__=None, __package__=None, __cached__=None
-    )
+    known = {"__file__": str(path), "__builtins__": builtins, "__loader__": loader}
+    vars(main).update(known, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`
 

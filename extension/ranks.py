@@ -131,15 +131,12 @@ def recorded(folder: Path, function: Callable[..., Any], *args: Any) -> Any:
 
     run = Run(retraces=False)
     recorder = RankRecorder(folder, run.recording)
-    error: BaseException | None = None
     try:
         with run:
             recorder.start()
             return function(*args)
-    except BaseException as raised:
-        error = raised
-        raise
     finally:
+        error = sys.exc_info()[1]
         failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
         text = f"{type(error).__name__}: {message_of(error)}".partition("\n")[0] if error is not None and failed else None
         recorder.end(run.report, "failed" if failed else "finished", text)

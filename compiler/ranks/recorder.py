@@ -17,7 +17,9 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -209,13 +211,9 @@ class RankRecorder:
 
 def users_stack(frame: FrameType | None) -> list[StackEntry]:
     """The entries of a running thread's stack that are in the user's code, outermost first; at most the innermost twelve."""
-    entries: list[StackEntry] = []
-    while frame is not None and len(entries) < _MOST_ENTRIES:
-        code = frame.f_code
-        if is_users(code.co_filename):
-            entries.append(Location(code.co_filename, frame.f_lineno, code.co_name).entry(lambda file: None))
-        frame = frame.f_back
-    return entries[::-1]
+    stack = ((f.f_code, line) for f, line in traceback.walk_stack(frame)) if frame is not None else ()
+    own = (Location(code.co_filename, line, code.co_name) for code, line in stack if is_users(code.co_filename))
+    return [location.entry(lambda file: None) for location in islice(own, _MOST_ENTRIES)][::-1]
 
 
 def settings_in(events: Iterable[Any]) -> dict[str, Any]:

@@ -145,6 +145,5 @@ def _jump_code(function: FunctionType, switch: _Switch) -> CodeType:
     template: FunctionType = scope["make"](*free)
     # The jump has the user's file and line, so that `inspect` finds the source, but its own name: it appears in torch's
     # stacks, and the report must not mistake it for the function.
-    return map_constants(template.__code__, lambda c: switch if isinstance(c, str) and c == _PLACEHOLDER else c).replace(
-        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=JUMP.format(code.co_name)
-    )
+    jump = map_constants(template.__code__, lambda c: switch if isinstance(c, str) and c == _PLACEHOLDER else c)
+    return jump.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=JUMP.format(code.co_name))

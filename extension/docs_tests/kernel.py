@@ -58,10 +58,8 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     def create_kernel_manager(self) -> Any:
         # sockets in a folder of our own: no port to compete for, nothing that others can listen to
         sockets = {"transport": "ipc"} if os.name == "posix" else {}
-        connection_file = os.path.join(self.scratch, "kernel.json")
-        self.km = AsyncKernelManager(
-            kernel_name="python3", kernel_spec_manager=_ThisPython(), connection_file=connection_file, **sockets
-        )
+        file, specs = os.path.join(self.scratch, "kernel.json"), _ThisPython()
+        self.km = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, connection_file=file, **sockets)
         return self.km
 
     async def async_start_new_kernel(self, **kwargs: Any) -> None:

@@ -113,14 +113,12 @@ _MACHINE_PATTERNS = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=-packages[/\\]))[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]"), ""),
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
+_MEASURED = r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)"
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
 #: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, and times (s to ns);
 #: all of this is replaced in embedded pictures, too
 _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (
-        re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL),
-        "run time: not stored, as it differs from run to run",
-    ),
+    (re.compile(_MEASURED, re.MULTILINE | re.DOTALL), "run time: not stored, as it differs from run to run"),
     (re.compile(rf"^note: {_UNSTABLE} .*?\n(?=note: )", re.MULTILINE | re.DOTALL), ""),
     (re.compile(rf"\n*^note: {_UNSTABLE} .*?(?=\n\n|\Z)|<p[^<>]*>{_UNSTABLE} [^<>]*</p>", re.MULTILINE | re.DOTALL), ""),
     (re.compile(r"(?<=dyn-static) dyn-[0-9a-f]{32}"), ""),  # by which the live view, which is not stored, hides the output

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -154,9 +154,7 @@ def _execute(page: Page, work: Any, folder: str, limit: float | None, before: st
 
 def _prepare(work: Any) -> None:
     """Translate our tags to those that nbclient knows."""
-    for cell in work.cells:
-        if cell.cell_type != "code":
-            continue
+    for cell in (cell for cell in work.cells if cell.cell_type == "code"):
         tags = tags_of(cell)
         if "expect-exception" in tags:
             tags.add("raises-exception")
@@ -175,14 +173,10 @@ def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Probl
         return [_problem(page, index, "an error is gone: the cell is tagged expect-exception and raised nothing")]
     if not with_stored or is_hidden(tags):
         return []  # of a hidden cell, only errors are stored
-    problems: list[Problem] = []
-    for difference in compare(page.notebook.cells[index], work.cells[index]):
-        problem = _problem(page, index, difference.what, difference.line, difference.detail)
-        problem.updatable = True
-        if problems:
-            problem.source = ""  # the cell's first problem shows the source
-        problems.append(problem)
-    return problems
+    differences = compare(page.notebook.cells[index], work.cells[index])
+    found = [_problem(page, index, d.what, d.line, d.detail) for d in differences]
+    # the cell's first problem shows the source
+    return [replace(problem, updatable=True, source="" if n else problem.source) for n, problem in enumerate(found)]
 
 
 def _problem(page: Page, index: int | None, what: str, line: int | None = None, detail: str = "") -> Problem:

@@ -248,10 +248,9 @@ class CompiledCell:
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
-            self.run.notes.append(
-                f"{', '.join(own)}: what torch.compile made was left unchanged; the options of %%compile "
-                f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
-            )
+            what = "what torch.compile made was left unchanged; the options of %%compile do not apply to"
+            them = ("it" if len(own) == 1 else "them") + (f" (-f {bound} compiles it with them)" if bound else "")
+            self.run.notes.append(f"{', '.join(own)}: {what} {them}.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; a module is compiled in place."""

@@ -54,10 +54,8 @@ _FONTS: Final = {
 
 
 #: the shapes of graphs have the color of their graph
-TONES = "".join(
-    f".dyn-picture .dyn-g{n} .dyn-main{{fill:var(--dyn-g{n}-tint);stroke:var(--dyn-g{n});stroke-dasharray:none}}"
-    for n in range(len(GRAPHS_LIGHT))
-)
+_TONE = ".dyn-picture .dyn-g{0} .dyn-main{{fill:var(--dyn-g{0}-tint);stroke:var(--dyn-g{0});stroke-dasharray:none}}"
+TONES = "".join(map(_TONE.format, range(len(GRAPHS_LIGHT))))
 
 
 def literal(picture: str) -> str:

@@ -182,9 +182,8 @@ def advice(report: Report, b: Break) -> list[str]:
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
     untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
-    hints = [
-        _as_tried(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told and not h.startswith((*untrue,))
-    ]
+    said = (h for h in b.hints if h.strip() and told and not h.startswith((*untrue,)))
+    hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in said]
     steps = [h for h in hints if not h.startswith(GENERAL)]
     if owner is not None and told and not b.error:  # code that the user cannot change
         fit = [h for h in steps if setting_in([h]) or (owner != "torch" and not h.endswith("in your code."))]

@@ -17,7 +17,7 @@ from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn, rect, text
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import headline
-from dynascope.widgets.words import cut, guarded, printable, wrapped
+from dynascope.widgets.words import cut, grouped, guarded, printable, wrapped
 
 #: the part of the front end's style that pictures need
 STYLE = Path(__file__).parent.parent / "static" / "picture.css"
@@ -79,6 +79,7 @@ def to_graphviz(report: Report) -> Any:
 
 def _digraph(picture: Picture, make: Any) -> Any:
     names = {s.id: f"n{i}" for i, s in enumerate([*picture.groups, *picture.boxes])}
+    inside = grouped((b.group, b) for b in picture.boxes)
     graph = make("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
                  node_attr={"fontname": "Helvetica", "fontsize": "11"},
                  edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
@@ -87,12 +88,10 @@ def _digraph(picture: Picture, make: Any) -> Any:
         with graph.subgraph(name=f"cluster_{names[g.id]}") as cluster:
             cluster.attr(label=_plain("\n".join([g.title, g.note, *g.lines])), style=style)
             cluster.node(names[g.id], label="", shape="point", style="invis")
-            for b in picture.boxes:
-                if b.group == g.id:
-                    _dot_node(cluster, names[b.id], b)
-    for b in picture.boxes:
-        if not b.group:
-            _dot_node(graph, names[b.id], b)
+            for b in inside[g.id]:
+                _dot_node(cluster, names[b.id], b)
+    for b in inside[""]:
+        _dot_node(graph, names[b.id], b)
     frames = {g.id for g in picture.groups}
     for a in picture.arrows:
         # Graphviz joins only nodes: those inside; it clips the edge at the cluster's border

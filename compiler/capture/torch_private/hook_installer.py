@@ -34,7 +34,7 @@ from typing import Any
 from dynascope.compiler.builder.events import Code, Event, FrameEnd, Paused
 from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source import edited
-from dynascope.compiler.source.code import last_line, nested_code
+from dynascope.compiler.source.code import code_key, last_line, nested_code
 from dynascope.compiler.source.code_swap import Swaps, recompiled
 from dynascope.compiler.source.lines import OldFunction
 
@@ -125,8 +125,7 @@ def _imported(file: str) -> set[str]:
 def _compile(module: ast.Module, original: CodeType) -> CodeType:
     """Compile `module`, and return the code of the definition that is at the place of `original`."""
     compiled = recompiled(module, original.co_filename, original.co_flags)
-    name, line = original.co_name, original.co_firstlineno
-    return next(c for c in nested_code(compiled) if c.co_name == name and c.co_firstlineno == line)
+    return next(c for c in nested_code(compiled) if code_key(c) == code_key(original))
 
 
 def _plain(code: CodeType) -> CodeType:
