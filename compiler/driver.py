@@ -28,7 +28,7 @@ from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
 from dynascope.compiler.report import Check, Report, plural
-from dynascope.compiler.retrace import retracing, use_present_lines
+from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
@@ -120,8 +120,6 @@ class Run:
                 stack.enter_context(self.regions.installed())
             if self.retraces:
                 self.retrace = stack.enter_context(retracing(self._chosen.keep))
-            else:
-                use_present_lines()
             self._stack = stack.pop_all()
         return self
 

@@ -59,21 +59,6 @@ def _functions_of(target: Any) -> list[FunctionType]:
     return [method for method in methods if not in_torch(method.__code__.co_filename)]
 
 
-def use_present_lines() -> None:
-    """Give functions of edited files the equal code of the present text, for good, if Dynamo neither knows nor guards theirs.
-
-    IPython's autoreload compiles a changed function by itself, from line 1 on.  Unlike copies of `retracing`, the code stays:
-    what is compiled for it is used after the run, too.
-    """
-    files = edited.refresh()
-    known = caches.known_codes() if files else []
-    used = caches.codes_in_guards(known).union(id(inner) for code in known for inner in nested_code(code))
-    for function in functions_of(files) if files else ():
-        code, now = function.__code__, edited.located(function)
-        if now is not None and now is not code and used.isdisjoint(map(id, nested_code(code))):
-            function.__code__ = now
-
-
 _runs = itertools.count()
 #: up to so many code objects, what refers to them is found faster than all functions
 _FEW = 50
