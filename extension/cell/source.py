@@ -103,8 +103,8 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     except SyntaxError:
         with contextlib.suppress(SyntaxError):
             _compile_whole(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            wrong = "top-level await is not supported here: put it in a cell of its own, or use asyncio in a function"
-            raise UsageError(wrong) from None
+            instead = "in a plain cell, it works, also in `with dynascope.observe() as recording:`"
+            raise UsageError(f"top-level await is not supported here: {instead}") from None
         raise
     return cell
 

@@ -45,7 +45,7 @@ from dynascope.options import command_line
         ("--save 'a", "1", "cannot read the options"),
         ("", "# nothing\n", "%%compile: the cell has no code in it"),
         ("", "%%time\nx", "put %%time on the line above %%compile"),
-        ("", "import asyncio\nawait asyncio.sleep(0)", "top-level await is not supported here"),
+        ("", "import asyncio\nawait asyncio.sleep(0)", "top-level await is not supported here: in a plain cell, it works"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_runs(shell, line, body, message):
