@@ -118,7 +118,7 @@ class CellStatements:
             return []
         lines = line_ranges(n for statement, _ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1))
         reasons = dict.fromkeys(part for _, reason in noted for part in reason.split(", "))
-        called = f"; what they call is compiled: {', '.join(self._called.called)}" if self._called.called else ""
+        called = f"; what they call went to the compiler: {', '.join(self._called.called)}" if self._called.called else ""
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
         if _TRAINS in reasons and self._called.has_called_a_module:
             how = "put both into a function and call that; leave zero_grad, backward and step outside"
