@@ -171,6 +171,8 @@ class Run:
     def _annotate_check(self, report: Report, checked: Check) -> None:
         from dynascope.compiler.lab import check
 
+        if any(r.refused_by for r in report.recompiles):
+            checked.not_compared.insert(0, "what runs eagerly, as the recompile limit is reached")
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
         last, others = self._last_called
         if others:

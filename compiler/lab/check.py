@@ -9,9 +9,10 @@ A backend may draw other random numbers than eager code (Inductor does), so if a
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
-from dynascope.compiler.capture.torch_private import hook_installer
+from dynascope.compiler.capture.torch_private import config, hook_installer
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
 from dynascope.compiler.lab.numbers import verdict
@@ -64,7 +65,9 @@ def compare(call: RecordedCall | None) -> Check:
     if call.refusal is not None:
         return Check(why_not=call.refusal)
     try:
-        with hook_installer.HOOKS.paused(), Experiment(call) as experiment:
+        # at the recompile limit, the compiled call would run eagerly, and agree
+        unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)
+        with hook_installer.HOOKS.paused(), unlimited, Experiment(call) as experiment:
             compiled, eager = (experiment.run(Variant(call.entry, is_eager)) for is_eager in (False, True))
             error = compiled.error or eager.error
             if error is not None:

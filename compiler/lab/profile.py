@@ -41,6 +41,8 @@ _NOT_PROFILED = "profile: not measured: "
 INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
 TURNS = 5
+#: where one kind of calls is the measure of the other, turns are this many times shorter: the speed of the machine changes, too
+_SHORTER = 4
 #: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, after state was
 #: restored, or after the profiler has started, find the CPU's caches cold
 WARM_UP = 30
@@ -54,6 +56,9 @@ SLOW = 0.2
 _DISTURBED = 10
 #: seconds between two words on how far a step of measuring is
 _TELL_EVERY = 0.5
+
+
+Clock = Callable[[], float]
 
 
 def turns(calls: int, most: int = TURNS) -> list[int]:
@@ -84,18 +89,20 @@ def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], N
     return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
 
 
-def timed_calls(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0) -> list[float]:
+def timed_calls(
+    calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0, clock: Clock = time.perf_counter
+) -> list[float]:
     """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more; preparing them is not timed."""
-    return [timed(call, wait) for call in itertools.islice(calls, warm_up + max(count, warm_up))][warm_up:]
+    return [timed(call, wait, clock) for call in itertools.islice(calls, warm_up + max(count, warm_up))][warm_up:]
 
 
-def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
+def timed(call: Callable[[], Any], wait: Callable[[], None], clock: Clock = time.perf_counter) -> float:
     """Seconds of one call; its result is freed after the clock has stopped."""
     wait()
-    start = time.perf_counter()
+    start = clock()
     _kept = call()
     wait()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def waiter(device: str) -> Callable[[], None]:
@@ -235,11 +242,15 @@ def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int, eager:
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
+        # on the CPU, the thread's own time tells which share of the other kind a call takes: other programs do not add to it
+        clock = time.perf_counter if eager is None or wait is not nothing else time.thread_time
+        if eager is not None and len(turns) == TURNS:
+            turns, warm_up = turns * _SHORTER, max(1, warm_up // _SHORTER)
         for count in turns:
-            own += timed_calls(experiment.calls(entry), wait, count, warm_up)
+            own += timed_calls(experiment.calls(entry), wait, count, warm_up, clock)
             if eager is not None:
                 with torch.compiler.set_stance("force_eager"):
-                    reference += timed_calls(experiment.calls(call.target), wait, count, warm_up)
+                    reference += timed_calls(experiment.calls(call.target), wait, count, warm_up, clock)
     return statistics.median(own) * (1.0 if eager is None else eager / statistics.median(reference))
 
 

@@ -41,6 +41,7 @@ from dynascope.compiler.source.lines import split_lines
 QUICK, THOROUGH = "eager", "aot_eager"
 OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
+_FOR_EXAMPLE = "For example"
 _ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 UNTRIED = "There was no time to compare it"
@@ -75,9 +76,14 @@ class Verification:
     rounding: tuple[str, float, float] | None = None
 
     def under(self, where: str, difference: Difference) -> None:
-        """Add a condition, once for each way to differ (what is quoted does not count); lost checks come first."""
-        sentence, way = f"{where[:1].upper()}{where[1:]}, it {difference.text}".rstrip(":"), difference.text.partition(" (")[0]
-        known = {way: self.conditions.get(way, sentence)}
+        """Add a condition, once for each way to differ (what is quoted does not count); lost checks come first.
+
+        The case of a lost check is an example if others lose it, too.
+        """
+        way, case = difference.text.partition(" (")[0], where[:1].upper() + where[1:]
+        known = {way: self.conditions.get(way) or f"{case}, it {difference.text}".rstrip(":")}
+        if difference.is_lost_check and known[way].partition(", ")[0] not in (case.partition(", ")[0], _FOR_EXAMPLE):
+            known[way] = f"{_FOR_EXAMPLE}, {known[way][:1].lower()}{known[way][1:]}"
         self.conditions = {**known, **self.conditions} if difference.is_lost_check else {**self.conditions, **known}
 
     def words(self) -> str:

@@ -146,6 +146,17 @@ def test_where_nothing_is_compared_nothing_agrees() -> None:
     assert found["not_compared"] == ["Bag"]
 
 
+def test_at_the_recompile_limit_it_is_still_compiled_code_that_is_compared() -> None:
+    holder = Holder(0)
+
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        holder.x += 1
+        return x * other() + holder.x
+
+    with torch._dynamo.config.patch(recompile_limit=1):
+        assert checked(counts, torch.ones(3))["agrees"] is False
+
+
 def draws_others(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
     """A backend with random numbers of its own, as Inductor has."""
     return lambda *args: torch.rand(1) is not None and graph(*args)
