@@ -78,11 +78,11 @@ class Verification:
     def under(self, where: str, difference: Difference) -> None:
         """Add a condition, once for each way to differ (what is quoted does not count); lost checks come first.
 
-        The case of a lost check is an example if others lose it, too.
+        A case is an example if the program differs in that way in others, too; the recorded inputs are none.
         """
         way, case = difference.text.partition(" (")[0], where[:1].upper() + where[1:]
         known = {way: self.conditions.get(way) or f"{case}, it {difference.text}".rstrip(":")}
-        if difference.is_lost_check and known[way].partition(", ")[0] not in (case.partition(", ")[0], _FOR_EXAMPLE):
+        if known[way].partition(", ")[0] not in (case.partition(", ")[0], f"With {RECORDED.name}", _FOR_EXAMPLE):
             known[way] = f"{_FOR_EXAMPLE}, {known[way][:1].lower()}{known[way][1:]}"
         self.conditions = {**known, **self.conditions} if difference.is_lost_check else {**self.conditions, **known}
 
