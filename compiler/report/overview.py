@@ -5,9 +5,9 @@ each recompile.  In the tree, these frames are one node, below the node of the c
 
 Causes group the graph breaks and recompiles, so that one change may remove a whole group.  Breaks that occur only in the first
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
-hints name the same setting for them.  If the hints name none, they are grouped by type.  Recompiles are in one group if their
-first failed guards are of the same kind.  If no times were measured, groups are ranked by the number of frames that they split
-or cause to run eagerly.
+hints name the same setting for them.  If the hints name none, they are grouped by type; those that the user asks for come last.
+Recompiles are in one group if their first failed guards are of the same kind.  If no times were measured, groups are ranked by
+the number of frames that they split or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -167,6 +167,11 @@ _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(?!compiled_autograd)(\w+)(
 _TRAINING = re.compile(
     r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"
 )
+#: torch's types of the breaks that a program asks for
+ASKED_FOR = (
+    "Skip calling `torch.compiler.disable()`d function", "Call to `torch._dynamo.graph_break()`",
+    "Call to `torch._dynamo.skip_frame()`", "torch._dynamo.step_unsupported() with empty checkpoint",
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -194,6 +199,8 @@ class Cause:
     eager_ops: int | None = None
     #: whether torch breaks the graph there on purpose
     by_design: bool = False
+    #: whether the user's code asks for the breaks, and for what became of them
+    asked_for: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
 
@@ -212,9 +219,11 @@ def causes(report: ReportData) -> list[Cause]:
     for broken in sorted(unexpected, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         is_first = bool(broken.first_call_only)
         is_meant = not is_first and is_by_design(broken)
+        outcomes = ("resumed", "skipped" if "skip_frame" in broken.type else "")
+        is_asked = not is_first and is_asked_for(broken) and broken.outcome in outcomes
         setting = None if is_first or is_meant else setting_in(broken.hints)
-        key = is_first, is_meant, setting, "" if is_first or is_meant or setting else broken.type
-        new = Cause(kind="break", setting=setting, by_design=is_meant, first_call=is_first)
+        key = is_first, is_meant, is_asked, setting, "" if is_first or is_meant or setting else broken.type
+        new = Cause(kind="break", setting=setting, by_design=is_meant, asked_for=is_asked, first_call=is_first)
         cause = groups.setdefault(key, new)
         cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
@@ -238,6 +247,11 @@ def is_by_design(b: Break) -> bool:
     return own or _TRAINING.search(f"{b.file} {b.explanation}") is not None
 
 
+def is_asked_for(b: Break) -> bool:
+    """Whether the user's own code asks for the break, if not for what became of it."""
+    return b.type in ASKED_FOR and package(b.file) is None and not is_by_design(b)
+
+
 def setting_in(hints: Iterable[str]) -> str | None:
     """The setting of `torch._dynamo.config` that the compiler's hints advise setting to True; None if they name none."""
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
@@ -252,8 +266,9 @@ def _eager_ops(report: ReportData) -> dict[str, int]:
     return found
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
     return (
+        cause.asked_for,
         cause.kind == "recompile",
         cause.first_call and not cause.skipped,
         cause.by_design,

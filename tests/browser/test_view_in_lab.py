@@ -50,7 +50,7 @@ def test_click_the_break_read_why_click_a_line_see_the_node(lab: LabPage, one: S
     detail = one.detail()
     assert "Graph break torch._dynamo.graph_break()" in detail
     assert ("In[2]:5:5 in f" if COLUMNS else "In[2]:5 in f") in detail
-    assert "Remove the torch._dynamo.graph_break() call" in detail
+    assert "The program asks for it: remove the torch._dynamo.graph_break() call" in detail
     assert one.line(5).get_attribute("aria-selected") == "true"
     assert selected_in_kernel(lab, "f") == "b0"
     one.line(7).click()

@@ -114,7 +114,7 @@ def test_notebook_7(chromium: Browser, lab_server: Server) -> None:
     seven.run_all()
     shown = view_of(seven, 1)
     shown.select("b0")
-    assert "Remove the torch._dynamo.graph_break() call" in shown.detail()
+    assert "The program asks for it: remove the torch._dynamo.graph_break() call" in shown.detail()
     shown.line(6).click()
     assert shown.selected() == ["g1"]
     shown.root.get_by_label("search the split graph by name or line").fill("resume")

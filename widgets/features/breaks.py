@@ -13,7 +13,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
-from dynascope.compiler.report.overview import is_by_design, package, setting_in
+from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
@@ -211,7 +211,8 @@ def advice(report: Report, b: Break) -> list[str]:
         rest = f"Any other code of the function runs eagerly because of this break.{moves}"
         catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
         raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
-        steps.append(raises if catch or b.source.lstrip().startswith("raise ") else rest)
+        is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
+        steps.insert(0 if is_first else len(steps), raises if catch or b.source.lstrip().startswith("raise ") else rest)
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
@@ -237,6 +238,8 @@ def _as_tried(report: Report, b: Break, hint: str) -> str:
     """The hint; if it names a setting, with what trying it showed, or what to do instead if that was in vain."""
     if "ignore_logg" in hint:
         return f"{hint} (compiled code then logs nothing there)"
+    if is_asked_for(b) and b.outcome != "raised" and hint.startswith("Remove "):
+        return f"The program asks for it: {hint.replace('Remove', 'remove', 1).removesuffix('.')} if it is not meant."
     setting = setting_in([hint])
     if setting is None:
         return hint

@@ -272,15 +272,15 @@ def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
     """The cause of breaks that costs most, if that is more than what the best trace of the calls gains."""
     removed = {id for trial in helpful(report.trials or [])[-1:] for id in trial.removes}
     gain = sum(seconds for id, seconds in _gains(report).items() if id in removed)
-    left = [one for one in words if one.cause.kind == "break" and not {*one.cause.breaks} <= removed]
+    left = [one for one in words if one.cause.kind == "break" and not (one.cause.asked_for or {*one.cause.breaks} <= removed)]
     dearest = max(left, key=lambda one: one.cause.seconds or 0.0, default=None)
     return dearest if dearest is not None and (dearest.cause.seconds or 0.0) > gain else None
 
 
 def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
     """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
-    if not words:
-        return _nothing(report), ""
+    if not words or words[0].cause.asked_for:
+        return _nothing(report, is_asked=bool(words)), next((b.id for one in words for b in one.breaks), "")
     was_asked = report.trials or report.settings.get("second_call")
     if words[0] in untried and report.origin == "live" and report.settings and not was_asked:
         return _TRY, words[0].breaks[0].id
@@ -305,15 +305,16 @@ def _first_words(words: CauseWords, report: Report) -> str:
     return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
 
 
-def _nothing(report: Report) -> str:
-    """What to do first in a program without a known cause of breaks or recompiles."""
+def _nothing(report: Report, *, is_asked: bool) -> str:
+    """What to do first in a program without a known cause of breaks or recompiles, but for the breaks that it asks for."""
     s = report.summary
     is_known, refused = not (s.cached or s.unknown_breaks), sum(r.refused_by is not None for r in report.recompiles)
     counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
     facts = [f"{'no graph break' if is_known and not s.breaks else headline_parts(report)[1]}, no recompile"]
     facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
     facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
-    return f"nothing: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
+    unless = ", unless a graph break that the program asks for is not meant" * is_asked
+    return f"nothing{unless}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 
 def _only_captures(report: Report) -> bool:

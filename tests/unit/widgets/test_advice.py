@@ -124,16 +124,12 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
         ({}, "Graph breaks are errors here:"),
         ({"fullgraph": True}, "fullgraph allows no graph break at all:"),
         ({"fullgraph": False, "error_on_graph_break": True}, "error_on_graph_break is on here:"),
+        ({"outcome": "skipped", "allowed": True}, "Nothing to do"),
     ],
 )
 def test_advice_on_an_error_names_a_flag_only_if_it_is_known(flags: dict[str, Any], first: str) -> None:
-    (step,) = advice(Report(), Break(id="b0", file="f.py", line=3, outcome="raised", **flags))
+    (step,) = advice(Report(), Break(**{"id": "b0", "file": "f.py", "line": 3, "outcome": "raised"} | flags))
     assert step.startswith(first)
-
-
-def test_an_allowed_break_that_skips_its_frame_leaves_nothing_to_do() -> None:
-    (step,) = advice(Report(), Break(id="b0", file="f.py", line=3, outcome="skipped", allowed=True))
-    assert step.startswith("Nothing to do")
 
 
 def broken_in_the_middle() -> Report:
@@ -213,8 +209,9 @@ def test_a_break_by_design_is_not_what_to_do_first() -> None:
     r = one_break()
     own = replace(r.breaks[0], id="b9", type="Unsupported Tensor.backward() call", explanation="`Tensor.backward()`", hits=[
         Hit(frame="f0", line=3, outcome="resumed") for _ in range(5)])  # fmt: skip
-    r.breaks.insert(0, own)
-    assert [cause.by_design for cause in causes(r)] == [False, True]
+    r.breaks = [*r.breaks, own, replace(r.breaks[0], id="b8", type="Unsupported context manager")]
+    assert [cause.breaks for cause in causes(r)] == [["b8"], ["b9"], ["b0"]], "what the user asks for is last"
+    assert advice(r, r.breaks[0])[0].startswith("The program asks for it: remove the `torch._dynamo.graph_break()` call")
 
 
 def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:

@@ -450,6 +450,8 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
 def test_a_small_report_has_a_recommendation_once_something_was_measured_or_tried() -> None:
     report = many()
     assert recommendation(Places(report)) is None
+    report.trials = [Trial(breaks=100)]
+    assert advice(report)["first"].startswith("nothing, unless a graph break that the program asks for is not meant: 100 ")
     report.trials = [Trial(breaks=0, removes=[b.id for b in report.breaks])]
     text = to_text(report)
     assert "Do this first: make the calls once in eager mode before compiling" in text

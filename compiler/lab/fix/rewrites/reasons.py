@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dynascope.compiler.report.overview import ASKED_FOR
+
 #: the reason -> the types
 _TYPES = {
     "no known rewrite fits this condition and its sides": ("Data-dependent branching",),
@@ -47,10 +49,7 @@ _TYPES = {
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
     "it is logged between two graphs: log after the call": ("logging.Logger method not supported for non-export cases",),
-    "the program asks for it": (
-        "Call to `torch._dynamo.graph_break()`", "Call to `torch._dynamo.skip_frame()`",
-        "torch._dynamo.step_unsupported() with empty checkpoint", "Skip calling `torch.compiler.disable()`d function",
-    ),
+    "the program asks for it": ASKED_FOR,
 }  # fmt: skip
 REASONS = {kind: why for why, kinds in _TYPES.items() for kind in kinds}
 UNKNOWN = "dynascope has none for this type of graph break"
