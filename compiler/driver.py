@@ -17,7 +17,6 @@ import contextlib
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
@@ -157,10 +156,7 @@ class Run:
             if found is not None:
                 with _unless_fault(failed, self.notes):
                     annotate(report, found)
-        cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
-        several = ", ".join(name for name, versions in cached.items() if versions > 1)
-        if several:
-            self.notes.append(f"all cached versions are counted, and which of them ran is unknown: {several}")
+        cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
             self.notes.append(
                 f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self.trace_again}"

@@ -241,7 +241,7 @@ class CompiledCall(_Event):
 
 @dataclass(slots=True)
 class CacheHit(_Event):
-    """A function that was called without a compile, or a resume function of it: one event for each version that Dynamo holds.
+    """A function or resume function that ran without a compile: one event for each version of it that ran.
 
     `compile_id`: id of the version's compile; None: Dynamo holds no version, so the function ran eagerly.  `continues`: for a
     resume function, the uid of the code that it continues.  `graphs`: number of graphs that the version calls.

@@ -3,9 +3,9 @@
 Recordings can be nested and can run in several threads at once.  They survive any exception and a `torch._dynamo.reset()` in
 the user's code, and leave nothing behind.
 
-Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, it looks up the code
-that Dynamo holds for those that it did not see compiled.  This code shows how many graphs and which resume functions there are,
-but not the reasons for graph breaks.
+Dynamo does not report cache hits, so a recording notes which compiled functions and graphs were called.  At its end, it looks
+up the code that Dynamo holds and that calls these.  This code shows how many graphs and which resume functions there are, but
+not the reasons for graph breaks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType, TracebackType
+from types import MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
@@ -104,46 +104,41 @@ class Recording:
         self.events = []  # frees their large texts
 
     def _cached(self) -> Iterator[CacheHit]:
-        """Events for the functions that ran as they had been compiled before this recording, and for their resume functions.
+        """Events for the versions that ran as they had been compiled before this recording: those that called their graphs.
 
-        There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
+        What has no graphs is known to have run where a resume function of it ran, or as the last version of a called function.
+        A called function that Dynamo knows, but of which it holds no version, has an event, too.
         """
-        compiled = [e for e in self.events if isinstance(e, FrameEnd)]
-        new = {e.compile_id for e in compiled}
+        ended = [e for e in self.events if isinstance(e, FrameEnd)]
+        compiled, tried = {e.compile_id for e in ended}, {e.code.uid for e in ended}
 
         def is_new(compile_id: str) -> bool:
             """Whether it was compiled in this recording, which does not record what a repeated call compiles."""
             frame, version = compile_id.split("/")[-2:]
-            return compile_id in new or int(version) >= self._compiles_before.get(int(frame), 0)
+            return compile_id in compiled or int(version) >= self._compiles_before.get(int(frame), 0)
 
-        calls = {e.compile_id: e.call for e in reversed(self.events) if isinstance(e, Trace) and e.call is not None}
-        # uid of code that was compiled in this recording -> the first call in which it was
-        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}
-        todo: list[tuple[CodeType, dict[str, Any], int | None]] = []
-        # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
+        # leave out functions of torch that torch compiles, but keep its wrappers (of modules, functions and optimizers' steps)
         called = [e.code for e in self.events if isinstance(e, CompiledCall)]
-        for uid in dict.fromkeys(c.uid for c in called if c.uid is not None and (not in_torch(c.file) or c.name == "inner")):
-            code, namespace = hook_installer.HOOKS.entered[uid]
-            # Dynamo puts the version that ran last in front
-            are_new = [is_new(compile_id) for compile_id, _ in caches.compiled_versions(code)]
-            if first.get(uid) != 1 or are_new != sorted(are_new, reverse=True):
-                todo.append((code, namespace, None))
-        seen: set[int] = set()
-        while todo:
-            code, namespace, continues = todo.pop(0)
-            if id(code) in seen:
-                continue
-            seen.add(id(code))
-            known = caches.compiled_versions(code)
-            if not known and id(code) not in first and caches.is_known(code):
-                yield CacheHit(code_info(code), continues)
-            versions = [(compile_id, version) for compile_id, version in known if not is_new(compile_id)]
-            for compile_id, version in versions:
-                graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
-                yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
-            names = [name for _, version in versions for name in version.co_names if name.startswith("__resume_at_")]
-            resumes = [resume for name in names if isinstance(resume := namespace.get(name), FunctionType)]
-            todo[:0] = [(resume.__code__, namespace, id(code)) for resume in resumes]
+        have_run = {c.uid for c in called if c.uid is not None and (not in_torch(c.file) or c.name in ("inner", "wrapper"))}
+        codes = {uid: hook_installer.HOOKS.entered[uid][0] for c in called if (uid := c.uid) in have_run}
+        codes |= {id(code): code for code in caches.known_codes()}
+        ran = {function for function, time in hook_installer.HOOKS.ran.items() if time >= self._started}
+        known = {uid: caches.compiled_versions(code) for uid, code in codes.items()}
+        continued = {resume: uid for uid, versions in known.items() for version in versions for resume in version.resumes}
+        hits: list[CacheHit] = []
+        for uid, code in reversed(codes.items()):  # resume functions come before what they continue
+            latest = {resume: version.compile_id for version in reversed(known[uid]) for resume in version.resumes}
+            led_on = {compile_id for resume, compile_id in latest.items() if resume in have_run}
+            versions = [v for v in known[uid] if v.compile_id in led_on or not ran.isdisjoint(v.graphs)]
+            if not versions and uid in have_run:
+                versions = [v for v in known[uid][:1] if not v.graphs]
+            if versions:
+                have_run.add(uid)
+            elif not known[uid] and uid in have_run and uid not in tried and caches.is_known(code):
+                hits.append(CacheHit(code_info(code)))
+            old = [v for v in reversed(versions) if not is_new(v.compile_id)]
+            hits += [CacheHit(code_info(code), continued.get(uid), len(v.graphs), compile_id=v.compile_id) for v in old]
+        yield from reversed(hits)
 
     @property
     def report(self) -> Report:

@@ -9,8 +9,8 @@ import re
 import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import CodeType
-from typing import Any, cast
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, cast
 
 from dynascope.compiler.capture.torch_private import if_present, loaded
 from dynascope.compiler.source.origin import in_torch
@@ -37,12 +37,33 @@ def is_known(code: CodeType) -> bool:
     return convert_frame is not None and code in convert_frame.input_codes
 
 
-def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
-    """(compile id, compiled code object) of every version that Dynamo holds for a code object."""
+class Version(NamedTuple):
+    """A compiled version of a code object, with the ids of what it calls."""
+
+    compile_id: str
+    #: the functions of its graphs, without Dynamo's wrappers around them
+    graphs: list[int]
+    #: the code objects of its resume functions, among others
+    resumes: list[int]
+
+
+def compiled_versions(code: CodeType) -> list[Version]:
+    """Every version that Dynamo holds for a code object; the one that ran last comes first."""
     with if_present("compiled versions"):
         entries = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list(code)
-        return [(str(entry.compile_id), entry.code) for entry in entries]
+        return [_version(str(entry.compile_id), entry.code) for entry in entries]
     return []
+
+
+def _version(compile_id: str, compiled: CodeType) -> Version:
+    names = loaded("torch._dynamo.utils").CleanupManager.instance.get(compiled, ())
+    wrappers = [n.scope.get(n.name) for n in names if n.name.startswith("__compiled_fn_")]
+    # the wrapper around a module is a module
+    graphs = [id(getattr(getattr(w, "forward", w), "_torchdynamo_orig_callable", w)) for w in wrappers]
+    resumes = [f for n in names if n.name.startswith("__resume_at_") and isinstance(f := n.scope.get(n.name), FunctionType)]
+    # the code of a resume function with free variables is in the closure of its factory, or a constant
+    in_factories = [cell.cell_contents for f in resumes for cell in f.__closure__ or ()]
+    return Version(compile_id, graphs, [id(o) for o in (*(f.__code__ for f in resumes), *in_factories, *compiled.co_consts)])
 
 
 def compile_counts() -> Mapping[Any, int]:

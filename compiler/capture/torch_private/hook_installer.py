@@ -218,6 +218,8 @@ class Hooks:
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
         #: uid -> number of calls of the compiled function
         self.calls: dict[int, int] = {}
+        #: id of a function that is not traced, such as that of a compiled graph -> when it was last called
+        self.ran: dict[int, float] = {}
 
     def attach(self, sink: Sink, points: Points, *, keeps_bytecode: bool) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed.
@@ -242,7 +244,7 @@ class Hooks:
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
-                self.entered, self.called_as, self.calls = {}, set(), {}
+                self.entered, self.called_as, self.calls, self.ran = {}, set(), {}, {}
                 self.thread = _Thread()
 
     @property

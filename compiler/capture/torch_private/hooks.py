@@ -14,6 +14,7 @@ import importlib
 import logging
 import operator
 import sys
+import time
 from collections.abc import Callable, Mapping
 from types import CodeType, MethodType, SimpleNamespace
 from typing import Any
@@ -296,6 +297,11 @@ def entered(hooks: Hooks, callback: Any) -> None:
         hooks.emit(events.CompiledCall(hooks.code(code), name, id(target)))
 
 
+def untraced_ran(hooks: Hooks, callback: None) -> None:
+    """A call of a function that is not traced: graphs are called as such functions."""
+    hooks.ran[id(sys._getframe(3).f_locals.get("fn"))] = time.perf_counter()
+
+
 #: name in `report.hooks` -> installs the hook
 POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "structured trace": _structured_trace,
@@ -321,8 +327,8 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
         "guards.CheckFunctionManager.build_guards", guards_built, before="observer.guards_built(sorted_guards)"
     ),
     "entries": _watching(
-        "eval_frame._callback_from_stance", entered,
-        # torch.compiler.disable uses this function, too, thousands of times
-        before="if callback.__class__.__name__ == 'CatchErrorsWrapper': observer.entered(callback)",
+        "eval_frame._callback_from_stance", entered, untraced_ran,
+        before="if callback is None: observer.untraced_ran(callback)\n"
+        "elif callback.__class__.__name__ == 'CatchErrorsWrapper': observer.entered(callback)",
     ),
 }  # fmt: skip
