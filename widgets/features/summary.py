@@ -180,9 +180,10 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
-        if report.breaks and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
+        unexpected = any(not b.allowed for b in report.breaks)
+        if unexpected and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
-        elif report.breaks and profile.shares and not unknown:
+        elif unexpected and profile.shares and not unknown:
             said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
@@ -246,9 +247,10 @@ def _chosen(places: Places) -> list[str]:
 
 
 def _trial(report: Report) -> Step | None:
-    """What the best trace of the calls did; None if it has as many breaks, at other places."""
+    """What the best trace of the calls did; None if it has as many breaks, at other places, or removes only allowed ones."""
     trials, gains, count = helpful(report.trials or []), _gains(report), len(report.own_breaks)
-    if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= count:
+    allowed = {b.id for b in report.breaks if b.allowed}
+    if not trials or allowed.issuperset(trials[-1].removes) or (trials[-1].breaks or 0) >= count:
         return None
     best = trials[-1]
     steps = [WARM_UP] if trials[0].removes else []
@@ -344,25 +346,28 @@ def _busy(profile: Profile) -> float:
 
 
 def _gain(report: Report, profile: Profile, words: str) -> str:
-    """The most that removing all breaks gains, eager operations included, but for torch's own, which are to stay.
+    """The most that removing all breaks gains, eager operations included, but for torch's own and allowed ones, which stay.
 
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
     go.
     """
     gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}  # torch's own do not stay then, either
     gone |= profile.unreached
-    own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b) and b.id not in gone}
+    kept = [b for b in report.breaks if (b.allowed or is_by_design(b)) and b.id not in gone]
+    whose = " and ".join(dict.fromkeys("those that regions allow" if b.allowed else "torch's own" for b in kept))
+    source, ids = next((s for b in kept if (s := shorten(b.source.strip(), 40))), ""), {b.id for b in kept}
     at_most = ""
-    spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
+    spent, whole = sum(c.most for c in profile.breaks if c.break_ not in ids), profile.call_seconds
     # looking up the compiled code behind such a break is part of its cost, but not of what it runs
-    gaps = sum(s.duration for s in profile.segments if s.break_ in own and s.kind == "gap")
+    gaps = sum(s.duration for s in profile.segments if s.break_ in ids and s.kind == "gap")
     stays = gaps / (profile.profiled_seconds or whole)
     long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
-    if profile.is_worth_fixing and {f.stopped_by for f in report.frames if f.status == "skipped"} - {None, *profile.unreached}:
+    skipped_by = {f.stopped_by for f in report.frames if f.status == "skipped"} - {None, *profile.unreached, *ids}
+    if profile.is_worth_fixing and skipped_by:
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         if whole * (around - stays) > spent:
             spent, at_most = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
-    words += " but torch's own" * bool(own) + next((f" (`{source}`{long})" for source in own.values() if source), "")
+    words += (f" but {whose}" if whose else "") + (f" (`{source}`{long})" if source else "")
     if not spent:
         return f"{words} gains nothing that can be measured."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
