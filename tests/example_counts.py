@@ -9,7 +9,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def examples(count: int, full: int = 300) -> int:
+def examples(count: int, full: int = 150) -> int:
     """`count`, in `make test-all` `full`, or what DYNASCOPE_EXAMPLES says: the same programs first, then more."""
     return int(os.environ.get("DYNASCOPE_EXAMPLES") or (full if os.environ.get("DYNASCOPE_FULL") else count))
 

@@ -99,7 +99,11 @@ def live_page(report: Report) -> str:
     return f'<!doctype html><meta charset="utf-8">{style}<div id="dyn-view"></div><script type="module">{script}</script>'
 
 
-@pytest.mark.parametrize("name", samples())
+#: those with the longest names and the most rows
+WIDE = ("many", "long_names", "hostile")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in WIDE else [pytest.mark.full]) for n in samples()])
 @pytest.mark.parametrize("live", [False, True], ids=["page", "live"])
 def test_nothing_is_cut_at_any_width(open_page: OpenPage, live: bool, name: str) -> None:
     shown = open_page(live_page(sample(name)) if live else name)

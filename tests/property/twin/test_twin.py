@@ -20,7 +20,7 @@ import pytest
 from example_counts import examples
 
 HERE = Path(__file__).parent
-EXAMPLES = examples(12, full=500)
+EXAMPLES = examples(8, full=200)
 #: programs to a process
 BATCH = 40
 #: the same programs in each run, unless DYNASCOPE_SEED=random
