@@ -12,7 +12,7 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -50,8 +50,11 @@ class RegionsInForce(Protocol):
     def installed(self) -> AbstractContextManager[None]:
         """Set the regions for the duration, and restore every object exactly."""
 
-    def annotate(self, report: Report) -> None:
-        """Name the regions in the report, and add notes on those that had no effect."""
+    def annotate(self, report: Report, traced: Collection[tuple[str, str]]) -> None:
+        """Name the regions in the report, and add notes on those that had no effect.
+
+        `traced`: (file, name) of the functions that Dynamo traced.
+        """
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,8 @@ class Recording:
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
         self._call_counts: dict[int, int] = {}
+        #: (file, name) of the functions that Dynamo traced, once the recording has ended
+        self.traced: set[tuple[str, str]] = set()
         self._at_end = contextlib.ExitStack()
 
     # -- beginning and end ------------------------------------------------------------------------------------
@@ -100,6 +102,7 @@ class Recording:
             hook_installer.HOOKS.safely(lambda: self.events.extend(list(self._cached())))
             hook_installer.HOOKS.safely(lambda: self._old_functions.extend(hook_installer.HOOKS.old_functions()))
             self._call_counts = dict(hook_installer.HOOKS.calls)
+            self.traced = {function for function, time in hook_installer.HOOKS.traced.items() if time >= self._started}
         self._report = self._build_report(error, has_ended=True)
         self.events = []  # frees their large texts
 

@@ -21,7 +21,7 @@ import contextlib
 import copy
 import inspect
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
@@ -166,7 +166,7 @@ class ActiveRegions:
 
     # -- afterwards -----------------------------------------------------------------------------------
 
-    def annotate(self, report: Report) -> None:
+    def annotate(self, report: Report, traced: Collection[tuple[str, str]]) -> None:
         """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
         every = [*self.spans, *(span for _, _, span in self._functions)]
         origins = {span.region: FlagOrigin(kind="option", name=span.region.target) for span in every}
@@ -182,13 +182,10 @@ class ActiveRegions:
             broken.region = blocks.get((broken.region.file, broken.region.line), broken.region)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         report.notes += [f"{r} had no effect: fullgraph=True wins over it." for r in self.regions if self.settings.fullgraph]
-        traced = {(f.file, name) for f in report.frames if f.status != "ignored" for name in (f.name, f.code_name)}
-        traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
-        traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}
         for span in every:
             if not span.with_lines and span.file == self.cell.file:
                 report.notes.append(f"{span.region} had no effect: these lines are in no function that can be traced.")
-            if span.functions is not None and traced.isdisjoint((span.file, name) for name in span.functions):
+            if span.functions is not None and not any((span.file, name) in traced for name in span.functions):
                 report.notes.append(f"{span.region} had no effect: {span.region.target} was not traced in this run.")
 
 

@@ -220,6 +220,8 @@ class Hooks:
         self.calls: dict[int, int] = {}
         #: id of a function that is not traced, such as that of a compiled graph -> when it was last called
         self.ran: dict[int, float] = {}
+        #: (file, name) of a function -> when Dynamo last began to trace it, as a frame of its own or inlined
+        self.traced: dict[tuple[str, str], float] = {}
 
     def attach(self, sink: Sink, points: Points, *, keeps_bytecode: bool) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed.
@@ -244,7 +246,7 @@ class Hooks:
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
-                self.entered, self.called_as, self.calls, self.ran = {}, set(), {}, {}
+                self.entered, self.called_as, self.calls, self.ran, self.traced = {}, set(), {}, {}, {}
                 self.thread = _Thread()
 
     @property

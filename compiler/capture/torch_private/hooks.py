@@ -205,7 +205,8 @@ def conversion_failed(hooks: Hooks, converter: Any) -> None:
 
 def trace_began(hooks: Hooks, translator: Any) -> None:
     """Note a traced function."""
-    hooks.code(translator.f_code)
+    code = hooks.code(translator.f_code)
+    hooks.traced[code.file, code.name] = time.perf_counter()
 
 
 def trace_stopped(hooks: Hooks, translator: Any) -> None:
