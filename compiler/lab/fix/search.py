@@ -21,6 +21,7 @@ import contextlib
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -556,8 +557,8 @@ class Search:
                 raise Refused(refusal)
             if fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
-            if len(after.compiled_again) > len(before.compiled_again):
-                raise Refused(f"each call compiles {after.compiled_again[-1]} again, as it guards what the call changes")
+            if again := [*(Counter(after.compiled_again) - Counter(before.compiled_again))]:
+                raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             better = _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
