@@ -149,7 +149,7 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive(monkeypatch: pyt
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(30_000))
     assert report.trials is None
 
-    def timed(call: Callable[[], None], wait: object) -> float:
+    def timed(call: Callable[[], None], wait: object, clock: object = None) -> float:
         call()
         return 2.0 if any(stage.startswith("tracing") for stage in stages) else 1.0  # the machine becomes slower
 
