@@ -33,6 +33,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
 from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation, tested_variations, variations
+from dynascope.compiler.lab.numbers.verdict import DRAWS
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import listed, plural
 from dynascope.compiler.source.lines import split_lines
@@ -40,7 +41,7 @@ from dynascope.compiler.source.lines import split_lines
 #: the backends with which `search` looks for breaks, and with which the changed program is verified
 QUICK, THOROUGH = "eager", "aot_eager"
 OTHER_ORDER = "Its output comes in a different order"
-DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
+DIFFERS = "The unchanged program, too, differs from eager when it is compiled with"
 _FOR_EXAMPLE = "For example"
 _ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
@@ -70,7 +71,7 @@ class Verification:
     assumption: str = ""
     #: what only differs in a case that the sentence names: how it differs -> the sentence
     conditions: dict[str, str] = field(default_factory=dict)
-    #: how the unchanged program differs from eager when it is compiled; "" if it was not seen to
+    #: with which backend the unchanged program differs from eager when it is compiled, and how; "" if it was not seen to
     differs: str = ""
     #: the largest errors against float64, of a value that differs by the call's own rounding: name, the change's, eager's
     rounding: tuple[str, float, float] | None = None
@@ -96,7 +97,7 @@ class Verification:
             name, ours, eager = self.rounding
             errors = f"{name} is off by {ours:.1e} of its largest number, in eager by {eager:.1e}"
             text += f", to rounding: against float64, {errors}"
-        return f"{text}. {DIFFERS} ({self.differs})" if self.differs else text
+        return f"{text}. {DIFFERS} {self.differs}" if self.differs else text
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,8 @@ class Verifier:
                 actual = self._observed(run, case, sides)
                 found = None if actual.error and not case.expected.error else differences(actual, case.expected)
                 if found is not None:
-                    comparison.verification.differs = comparison.verification.differs or found.text
+                    why = f"; {DRAWS}" if actual.drew or case.expected.drew else ""
+                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({found.text}{why})"
                 elif not changed:
                     self._agrees.add(first)
                     return cases
