@@ -121,9 +121,9 @@ def removed(
     left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
-    for place, count in (then - now).items():
+    for place in then - now:
         here = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
-        frames += here[-count:]
+        frames += here[now[place] : then[place]]
     frames += [r.frame for r in run.recompiles if r.frame in moved]
     fewer = max(0, then.total() - now.total())
     return breaks + frames[:fewer], left + frames[fewer:]

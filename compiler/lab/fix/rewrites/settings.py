@@ -99,15 +99,16 @@ def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candid
     """
     found: list[Candidate] = []
     guards = recompile.failed_guards
+    every = Candidate("setting", "Compile for all sizes and numbers at once", settings={"dynamic": True})
     if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
-        found.append(Candidate("setting", "Compile for all sizes and numbers at once", settings={"dynamic": True}))
+        found.append(every)
     if [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
         name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
         marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
         found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
     if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
-        settings = {DYNAMO + "allow_unspec_int_on_nn_module": True, "dynamic": True}
-        found.append(Candidate("setting", "Treat integer attributes of modules as inputs", settings=settings))
+        integers = _dynamo("Treat integer attributes of modules as inputs", allow_unspec_int_on_nn_module=True)
+        found += [integers, _together(integers, every)]
     return found
 
 
