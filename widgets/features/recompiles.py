@@ -50,11 +50,12 @@ _GUARDS = {
     "expression": "this no longer held: {text}",
     "unknown": "a guard failed",
 }
-#: what the compiler says beside a guard on an integer of a module
+#: what the compiler says beside a guard on an integer of a module; the setting leaves those of a module that is a global static
 _INTEGER_HINT = (
-    "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True makes this integer dynamic; or convert it "
-    "into a tensor"
+    "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True may make this integer dynamic; or convert "
+    "it into a tensor"
 )
+_GLOBAL_INTEGER_HINT = "the compiler's hint: convert this integer into a tensor"
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
     "setting": "dynamic=True", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
@@ -122,7 +123,7 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
         because = line_words(guard.at, places)
         words[guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")] = None
         if "allow_unspec_int_on_nn_module" in reason:
-            words.setdefault(_INTEGER_HINT)
+            words.setdefault(_GLOBAL_INTEGER_HINT if "G[" in reason.partition("  #")[0] else _INTEGER_HINT)
     return list(words) or recompile.reasons or ["a guard failed"]
 
 

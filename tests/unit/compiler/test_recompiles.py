@@ -69,7 +69,17 @@ def test_the_compilers_hint_stands_below_the_integer_that_it_is_for() -> None:
     size, _, integer = " ".join(str(report).rpartition("↻")[2].split()).partition("self.steps was")
     assert "x had another size" in size
     assert "the compiler's hint" not in size
-    assert "the compiler's hint" in integer
+    assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True may make this integer" in integer
+
+
+COUNTS = Counts()
+
+
+def test_no_setting_is_named_for_the_integer_of_a_module_that_is_a_global() -> None:
+    call = torch.compile(lambda x: COUNTS(x), backend="eager")
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
+        report = seen(lambda: [call(torch.ones(2)) for _ in range(4)])
+    assert "the compiler's hint: convert this integer into a tensor" in " ".join(str(report).split())
 
 
 def test_a_value_that_waits_for_a_call_at_the_break_has_the_name_by_which_the_frame_has_it() -> None:
