@@ -5,7 +5,7 @@ each recompile.  In the tree, these frames are one node, below the node of the c
 
 Causes group the graph breaks and recompiles, so that one change may remove a whole group.  Breaks that occur only in the first
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
-hints name the same setting for them.  If the hints name none, they are grouped by type; those that the user asks for come last.
+hints name the same setting for them.  If the hints name none, they are grouped by type.  What is to be left comes last.
 Recompiles are in one group if their first failed guards are of the same kind.  If no times were measured, groups are ranked by
 the number of frames that they split or cause to run eagerly.
 """
@@ -268,7 +268,7 @@ def _eager_ops(report: ReportData) -> dict[str, int]:
 
 def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
     return (
-        cause.asked_for,
+        cause.asked_for or cause.by_design,
         cause.kind == "recompile",
         cause.first_call and not cause.skipped,
         cause.by_design,

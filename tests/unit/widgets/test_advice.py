@@ -210,7 +210,7 @@ def test_a_break_by_design_is_not_what_to_do_first() -> None:
     own = replace(r.breaks[0], id="b9", type="Unsupported Tensor.backward() call", explanation="`Tensor.backward()`", hits=[
         Hit(frame="f0", line=3, outcome="resumed") for _ in range(5)])  # fmt: skip
     r.breaks = [*r.breaks, own, replace(r.breaks[0], id="b8", type="Unsupported context manager")]
-    assert [cause.breaks for cause in causes(r)] == [["b8"], ["b9"], ["b0"]], "what the user asks for is last"
+    assert [cause.breaks for cause in causes(r)] == [["b8"], ["b0"], ["b9"]], "what is to be left is last"
     assert advice(r, r.breaks[0])[0].startswith("The program asks for it: remove the `torch._dynamo.graph_break()` call")
 
 
