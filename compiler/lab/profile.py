@@ -58,6 +58,7 @@ _DISTURBED = 10
 _TELL_EVERY = 0.5
 
 
+#: returns seconds, of which differences mean something
 Clock = Callable[[], float]
 
 
@@ -236,13 +237,13 @@ def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int, eager:
     """The median time of a recorded call through `entry`, a compiled function; raises what the call raises.
 
     `eager`: what the call took in eager mode when it was profiled: the machine may be slower or faster now, so calls of both
-    kinds are timed in turns, and the result is what the compiled one would have taken then.
+    kinds are timed in turns, and the result is what the compiled one would have taken then.  On the CPU, their ratio is one of
+    times of the thread, to which other programs add nothing.
     """
     own, reference = list[float](), list[float]()
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
-        # on the CPU, the thread's own time tells which share of the other kind a call takes: other programs do not add to it
         clock = time.perf_counter if eager is None or wait is not nothing else time.thread_time
         if eager is not None and len(turns) == TURNS:
             turns, warm_up = turns * _SHORTER, max(1, warm_up // _SHORTER)

@@ -255,8 +255,9 @@ def op_facts(node: Node, normal: Normal) -> dict[str, Any]:
 
 def break_facts(broken: Break | None) -> list[Any] | None:
     """The place, type and outcome of a break."""
-    b = broken
-    return None if b is None else [basename(b.file), b.line, b.column, b.type, b.gb_ids, b.outcome]
+    if broken is None:
+        return None
+    return [basename(broken.file), broken.line, broken.column, broken.type, broken.gb_ids, broken.outcome]
 
 
 def recompile_facts(recompile: Recompile | None) -> list[list[Any]] | None:
