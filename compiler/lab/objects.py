@@ -246,7 +246,7 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
         value = tuple(value.items())
     if isinstance(value, (list, tuple)):
-        return tuple(map(_numbers, value))
+        return tuple(each if type(each) is int else _numbers(each) for each in value)  # Python's generator has 625 of them
     inner = value.numpy() if isinstance(value, torch.Tensor) else value
     return inner.tobytes() if hasattr(inner, "tobytes") else inner
 
