@@ -116,10 +116,10 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
             elif text is not None:
                 checked.differences.append(f"{name} ({what}): {text}")
     if checked.differences and (compiled.drew or eager.drew) and not raised:
-        checked.why_not = (
-            "the call draws random numbers, and a backend may draw other numbers than eager code; with Inductor, "
-            f"torch._inductor.config.fallback_random = True makes them the same (they differ: {checked.differences[0]})"
-        )
+        setting = "with Inductor, torch._inductor.config.fallback_random = True makes them the same"
+        if not eager.drew:  # in graphs, NumPy's numbers are torch's
+            setting = "for NumPy's, torch._dynamo.config.use_numpy_random_stream = True makes them the same"
+        checked.why_not = f"{verdict.DRAWS}; {setting} (they differ: {checked.differences[0]})"
     elif not checked.differences and not any(checked.compared.values()):
         which = f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
         checked.why_not = f"the call returns and changes nothing that can be compared{which}"

@@ -189,11 +189,18 @@ def test_a_backward_that_only_compiled_code_cannot_run_is_said() -> None:
     assert found["words"].endswith("double backward; the eager call gives 1 gradient.")
 
 
-def test_what_makes_random_numbers_equal_comes_before_the_difference() -> None:
-    found = checked(lambda x: torch.nn.functional.dropout(x, 0.5, training=True) + other(), torch.ones(100))
+@pytest.mark.parametrize(
+    ("draw", "setting"),
+    [
+        (torch.nn.functional.dropout, "fallback_random"),
+        (lambda x: x + torch.from_numpy(np.random.rand(1)), "use_numpy_random_stream"),
+    ],
+)
+def test_what_makes_random_numbers_equal_comes_before_the_difference(draw: Callable[..., Any], setting: str) -> None:
+    found = checked(lambda x: draw(x) + other(), torch.ones(100))
     assert found["agrees"] is None
     assert found["words"].startswith("check: unknown whether compiled and eager agree: the call draws random numbers, and a")
-    assert found["words"].index("fallback_random") < found["words"].index("they differ: the value")
+    assert found["words"].index(setting) < found["words"].index("they differ: the value")
 
 
 def scaled(by: float) -> Any:

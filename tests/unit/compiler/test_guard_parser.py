@@ -60,6 +60,7 @@ from dynascope.widgets.features.recompiles import guard_words
             "1/0: ___stack0 == 3.0     # return x*n",
             "(value 1 computed before the break) was 3.0 when it was compiled, and is not now",
         ),
+        ("0/2: 96 == (2*L['x'].size()[0])", "this no longer held: 96 == (2*x.size()[0])"),
         ("0/0: not ___dict_contains('k', L['cache'])", "this no longer held: 'k' not in cache"),
         # in compiled autograd
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
