@@ -541,7 +541,8 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
         if not any(caused):
-            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_all_known else "unknown", calls=len(calls))
+            is_known = is_all_known and b.outcome != "skipped"  # a frame that runs eagerly leaves no trace of its own
+            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown", calls=len(calls))
         elif b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame", calls=len(calls))
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)

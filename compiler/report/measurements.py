@@ -19,7 +19,7 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
 #: the eager ops; "device idle": as "gap", but at most the time in which the devices were idle; "eager frame": not computed,
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown; "not reached": not computed, because
-#: the call did not run into the break; "unknown": the same, but the call ran code that the report lacks, which may break there
+#: the call did not run into the break; "unknown": it may have, in eager code or in code that the report lacks
 CostMethod = Literal["gap", "device idle", "eager frame", "not reached", "unknown"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower;

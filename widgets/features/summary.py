@@ -190,7 +190,7 @@ def recommendation(places: Places) -> Recommendation | None:
         if unknown:
             count = plural(len(unknown), "graph break")
             is_other = any(cost.method == "unknown" for cost in profile.breaks)
-            does = "runs other compiled code, and may meet them there" if is_other else "does not run into them"
+            does = "may meet them in eager code, or in other compiled code" if is_other else "does not run into them"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
