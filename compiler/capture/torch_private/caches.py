@@ -55,7 +55,9 @@ def compiled_versions(code: CodeType) -> list[Version]:
     return []
 
 
-def _version(compile_id: str, compiled: CodeType) -> Version:
+def _version(compile_id: str, compiled: CodeType | None) -> Version:
+    if compiled is None:  # what its guards checked is gone
+        return Version(compile_id, [], [])
     names = loaded("torch._dynamo.utils").CleanupManager.instance.get(compiled, ())
     wrappers = [n.scope.get(n.name) for n in names if n.name.startswith("__compiled_fn_")]
     # the wrapper around a module is a module

@@ -130,6 +130,14 @@ def test_every_hook_can_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert recording.report.hooks[name] == "AttributeError: gone"
 
 
+def test_code_that_was_compiled_for_an_object_that_is_gone_is_no_missing_hook() -> None:
+    weight = torch.ones(1, requires_grad=True)
+    weight.grad = torch.ones(1)
+    with observe() as recording:
+        torch.compile(torch.optim.SGD([weight], 0.5).step, backend="eager")()
+    assert (weight.item(), set(recording.report.hooks.values())) == (0.5, {True})
+
+
 def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*_: Any) -> Any:
         raise RuntimeError("our own fault")
