@@ -256,7 +256,7 @@ def _trial(report: Report) -> Step | None:
     steps = [WARM_UP] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gain = sum(gains.get(id, 0.0) for id in best.removes)
-    worth = f", which gains at most {time_text(gain)} a call" if gain else ""
+    worth = f", which saves {time_text(gain)} a call between graphs" if gain else ""
     if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
         worth = f", and a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
     became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks}"
@@ -355,21 +355,25 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     gone |= profile.unreached
     kept = [b for b in report.breaks if (b.allowed or is_by_design(b)) and b.id not in gone]
     whose = " and ".join(dict.fromkeys("those that regions allow" if b.allowed else "torch's own" for b in kept))
-    source, ids = next((s for b in kept if (s := shorten(b.source.strip(), 40))), ""), {b.id for b in kept}
-    at_most = ""
+    ids, at_most = {b.id for b in kept}, ", outside of graphs"
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in ids), profile.call_seconds
     # looking up the compiled code behind such a break is part of its cost, but not of what it runs
-    gaps = sum(s.duration for s in profile.segments if s.break_ in ids and s.kind == "gap")
-    stays = gaps / (profile.profiled_seconds or whole)
+    gaps = dict.fromkeys(ids, 0.0)
+    for s in profile.segments:
+        if s.break_ in gaps and s.kind == "gap":
+            gaps[s.break_] += s.duration
+    stays = sum(gaps.values()) / (profile.profiled_seconds or whole)
+    sources = [text for b in sorted(kept, key=lambda b: -gaps[b.id]) if (text := shorten(b.source.strip(), 40))]
+    longest = f"`{sources[0]}`{f' and {len(sources) - 1} more' * (len(sources) > 1)}" if sources else ""
     long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
     skipped_by = {f.stopped_by for f in report.frames if f.status == "skipped"} - {None, *profile.unreached, *ids}
     if profile.is_worth_fixing and skipped_by:
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         if whole * (around - stays) > spent:
             spent, at_most = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
-    words += (f" but {whose}" if whose else "") + (f" (`{source}`{long})" if source else "")
+    words += (f" but {whose}" if whose else "") + (f" ({longest}{long})" if longest else "")
     if not spent:
-        return f"{words} gains nothing that can be measured."
+        return f"{words} gains nothing that can be measured outside of graphs."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
     # a profiled one if something disturbed the others
     call = "a profiled call" if whole < profile.median_seconds else a_call(profile)

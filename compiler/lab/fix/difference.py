@@ -52,10 +52,11 @@ def differences(
     return Difference(wrong) if wrong is not None else _other_output(actual, expected)
 
 
-def without_zero_gradients(actual: Observation, expected: Observation) -> Observation:
+def without_zero_gradients(actual: Observation, expected: Observation, *, parameters: bool = False) -> Observation:
     """The run without those gradients that are zero and belong to arguments for which eager has no gradient.
 
-    Those of parameters stay: an optimizer skips a parameter without a gradient, and decays one whose gradient is zero.
+    Those of parameters stay, unless `parameters`: an optimizer skips a parameter without a gradient, and decays one whose
+    gradient is zero.
     """
     if actual.error is not None or expected.error is not None:
         return actual
@@ -63,7 +64,7 @@ def without_zero_gradients(actual: Observation, expected: Observation) -> Observ
     kept = [
         (name, value)
         for name, value in parts["gradients"]
-        if name in names or not name.startswith("gradient of argument") or bool(value.any())
+        if name in names or not (parameters or name.startswith("gradient of argument")) or bool(value.any())
     ]
     if len(kept) == len(parts["gradients"]):
         return actual
