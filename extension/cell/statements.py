@@ -116,7 +116,10 @@ class CellStatements:
         noted = [(statement, reason) for statement, reason in self._uncompiled if reason not in _NO_NOTE]
         if not noted:
             return []
-        lines = line_ranges(n for statement, _ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1))
+        numbers = {n for statement, _ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1)}
+        uncompiled = {id(statement) for statement, _ in self._uncompiled}
+        shared = any(s.lineno in numbers for s in self.cell.statements if id(s) not in uncompiled)  # `y = f(x); y.backward()`
+        lines = "parts of " * shared + line_ranges(numbers)
         reasons = dict.fromkeys(part for _, reason in noted for part in reason.split(", "))
         called = f"; what they call went to the compiler: {', '.join(self._called.called)}" if self._called.called else ""
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]

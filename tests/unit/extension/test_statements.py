@@ -147,8 +147,8 @@ def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell
 
 
 def test_what_ran_outside_is_told(shell):
-    report = shell.report("%%compile", "dir = x + 1", "number: int = 3")  # only a read of `dir` is about the frame
-    assert report.notes == ["line 3 ran uncompiled (annotation)."]
+    report = shell.report("%%compile", "dir = x + 1; number: int = 3")  # only a read of `dir` is about the frame
+    assert report.notes == ["parts of line 2 ran uncompiled (annotation)."]
     assert report.summary.graphs == 1
 
 
