@@ -164,6 +164,21 @@ def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[...
     return made
 
 
+def aot_eager(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
+    """The backend of this name for inputs that nobody asked for: a graph with an LSTM is compiled with "eager".
+
+    On a CPU, AOTAutograd replaces an LSTM by oneDNN's, which divides by the size of the batch in C: that ends the process where
+    the batch is empty.  No rule about the inputs prevents it, as a mask, too, may leave nothing of a batch; no other
+    operation is known to do so.
+    """
+    from torch._dynamo import lookup_backend
+
+    parts = (part.graph for part in graph.modules() if isinstance(part, torch.fx.GraphModule))
+    has_lstm = any(node.target is torch.lstm for part in parts for node in part.nodes)
+    made: Callable[..., Any] = lookup_backend("eager" if has_lstm else "aot_eager")(graph, inputs)
+    return made
+
+
 def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
     """A context manager that names a block in the profiler, if possible without the overhead of `record_function`."""
     fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)

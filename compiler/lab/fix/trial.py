@@ -21,6 +21,7 @@ import torch
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
+from dynascope.compiler.capture.torch_private.running import aot_eager
 from dynascope.compiler.capture.torch_private.tensors import RunCounts, mark_dynamic
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
@@ -102,7 +103,8 @@ class Trials:
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
         """
-        with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
+        compiler = aot_eager if backend == "aot_eager" else backend
+        with self._entries(plan, self.settings.replace(backend=compiler), helpers, strict) as entry_of:
             yield lambda call, variation: self._run(call, entry_of(call), variation)
 
     @contextlib.contextmanager

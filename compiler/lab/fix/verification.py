@@ -1,8 +1,8 @@
 """Verifies that a plan does what eager does: on recorded inputs, on other ones, on both sides of each condition it changes.
 
 Eager is the original program in eager mode, run from the same state.  The changed program is compiled with the backend
-"aot_eager", so gradients, changes in place and side effects of tracing are checked too.  If its source is changed, it also runs
-without torch.compile, because that source is what the user keeps.
+"aot_eager" (LSTMs: "eager"), so gradients, changes in place and side effects of tracing are checked too.  If its source is
+changed, it also runs without torch.compile, because that source is what the user keeps.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dynascope.compiler.lab.fix.patch import marked_calls
 from dynascope.compiler.lab.fix.plan import DYNAMO, MARK
 from dynascope.compiler.lab.fix.rewrites.reading import number_of
 from dynascope.compiler.lab.fix.text_edits import parsed
+from dynascope.compiler.lab.fix.variations import EMPTY
 from dynascope.compiler.report import Recompile, Report, listed
 from dynascope.compiler.source.origin import origin
 
@@ -69,11 +70,13 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def assumptions(settings: Mapping[str, object], report: Report) -> list[str]:
-    """What these settings assume about the numbers in a report's graphs."""
+    """What these settings assume about the numbers and tensors in a report's graphs."""
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
     numbers = [n for n in nodes if (n.dtype or "").startswith("Sym(") and _UNKNOWN.search(n.dtype or "")]
     inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
-    return [_ARITHMETIC] if inexact and any(name in settings for name in _CAPTURING) else []
+    # compiled for a CPU, an LSTM may end the process where eager mode has an empty result
+    fatal = DYNAMO + "allow_rnn" in settings and {"torch.lstm", "cpu"} <= {text for n in nodes for text in (n.target, n.device)}
+    return [_ARITHMETIC] * (inexact and any(name in settings for name in _CAPTURING)) + [EMPTY] * fatal
 
 
 def conditions(report: Report, before: Report, text: Callable[[str], str]) -> dict[str, str]:
