@@ -123,7 +123,7 @@ _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(rf"\n*^note: {_UNSTABLE} .*?(?=\n\n|\Z)|<p[^<>]*>{_UNSTABLE} [^<>]*</p>", re.MULTILINE | re.DOTALL), ""),
     (re.compile(r"(?<=dyn-static) dyn-[0-9a-f]{32}"), ""),  # by which the live view, which is not stored, hides the output
     (re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"), lambda match: _normalize_svg(match)),
-    (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us|ns)\b"), r"…\1s"),
+    (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s+|&nbsp;|\u202f|\u00a0)(s|ms|µs|us|ns)\b"), r"…\1s"),
 ]
 
 

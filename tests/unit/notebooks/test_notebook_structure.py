@@ -92,7 +92,7 @@ def test_structure_may_lie_in_the_metadata() -> None:
         ("<function f at 0x7f00deadbeef>", False, "<function f at 0x…>"),
         ("color 0xff00", False, "color 0xff00"),
         ("took 3.2 s", False, "took 3.2 s"),
-        ("compiled in 0.84 s, 31 ms", True, "compiled in … s, … s"),
+        ("compiled in 0.84 s, 31\n    ms", True, "compiled in … s, …\n    s"),
         ("/home/a/.venv/lib/python3.11/site-packages/torch/x.py:3: W", False, "torch/x.py:3: W"),
         ("/tmp/ipykernel_77/123.py:4: UserWarning", False, "<cell>:4: UserWarning"),
         ("In[3]:4 and shape (3, 4) s", True, "In[3]:4 and shape (3, 4) s"),
