@@ -115,6 +115,8 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
         relative, absolute = rounding.tolerances(expected)
         torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
     except AssertionError as error:
+        if isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex)):
+            return f"{actual!r}, eager {expected!r}"
         more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
         how = re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))
         return more.replace("torch.", "") + how[:240]

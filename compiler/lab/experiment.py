@@ -32,9 +32,10 @@ from dynascope.compiler.source.origin import module_of
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 #: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
-#: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes; the place of dict entries
-#: whose keys cannot be named
-_LEFT_OUT = ("._dynamo_", "._torch", ".__", "[...]")
+#: prefixes of attributes that torch sets on tensors, functions and classes
+_TORCHS = ("._dynamo_", "._torch")
+#: these, those that Python sets on classes, and the place of dict entries whose keys cannot be named
+_LEFT_OUT = (*_TORCHS, ".__", "[...]")
 #: attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 #: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
@@ -348,6 +349,7 @@ class SideState:
         reached = Reachable([target, arguments]).objects
         modules = [vars(o) for o in reached if isinstance(o, torch.nn.Module)]
         left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
+        left_out |= {id(held) for o in reached for place, held in places_of(o) if place.startswith(_TORCHS)}
         # what a tuple holds is read with what holds the tuple
         self._owners = [o for o in reached if id(o) not in left_out and type(o) is not tuple]
         self._parameters = _Parameters(reached)

@@ -209,12 +209,12 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any], rounding:
     """How the state after two runs differs, in words; None if it does not."""
     for name in expected:
         if name not in actual:
-            return f"{_shown(name)} is not set by the changed program"
+            return f"{_shown(name)} is not set"
         text = difference(actual[name], expected[name], rounding)
         if text is not None:
-            return f"{_shown(name)}: {text}"
+            return f"{_shown(name)} differs: {text}"
     added = [name for name in actual if name not in expected]
-    return f"{_shown(added[0])} is set only by the changed program" if added else None
+    return f"{_shown(added[0])} is set, in eager mode not" if added else None
 
 
 def _shown(name: str) -> str:

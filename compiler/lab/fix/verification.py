@@ -270,7 +270,7 @@ class Verifier:
         with self._trials.eagerly() as run:  # what earlier runs left in a cache, say, is not the compiler's doing
             again = None if cases[0].sides else differences(self._observed(run, cases[0], sides), cases[0].expected)
         if again is not None:
-            raise Refused(f"with {cases[0].variation.name}: run again in eager mode, the original program {again.text}")
+            raise Refused(f"with {cases[0].variation.name}: run again in eager mode, the original differs ({again.text})")
         return changed
 
     def verify(self, plan: Plan, *, seconds: float = math.inf, before: Plan | None = None) -> Verification:
