@@ -141,8 +141,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     import torch
 
     target = marks.inner_function(target)
-    code = getattr(getattr(target, "forward", None), "__code__", None) if marks.is_compiled_in_place(target) else None
-    if code is not None and not in_torch(code.co_filename):  # Dynamo leaves the plain call of a module of torch's own alone
+    if marks.is_compiled_in_place(target) and not is_torchs_own(target):
         target = marks.plain_call(target)  # else the settings of its compiled call would win
     restore_mark = marks.mark_of(target)
     compiled: Callable[..., Any] = torch.compile(
@@ -160,6 +159,12 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
             return compiled(*args, **kwargs)
 
     return run
+
+
+def is_torchs_own(module: Any) -> bool:
+    """Whether a module's `forward` is torch's own: then Dynamo leaves its plain call alone, and compiles what that calls."""
+    code = getattr(getattr(module, "forward", None), "__code__", None)
+    return code is None or in_torch(code.co_filename)
 
 
 @contextlib.contextmanager

@@ -209,7 +209,8 @@ class CompiledCell:
             for name in targets.called:
                 target = targets.resolved[name][-1]
                 bound = [n for n, value in self._bound_to(kept) if value is target]
-                if name not in bound and not (bound and is_module(target)):  # a module is compiled under all of its names
+                # in place, a module is compiled under all of its names
+                if name not in bound and not (bound and _is_kept_in_place(target, kept)):
                     notes.append(f"--keep: {name} {f'stays compiled under the name {bound[0]} only.' if bound else unkept}")
         return value, kept
 
@@ -253,11 +254,11 @@ class CompiledCell:
             self.run.notes.append(f"{', '.join(own)}: {what} {them}.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
-        """For `--keep`, bind compiled entry points to the names of what they compile; a module is compiled in place."""
+        """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""
         from dynascope.compiler.lab.recorded_call import unwatched
 
         for name, value in self._bound_to(kept):
-            if is_module(value):
+            if _is_kept_in_place(value, kept):
                 marks.compiled_call(value)(compiling.entry_point(marks.plain_call(value), self.settings))
             else:
                 self.namespace[name] = unwatched(kept[id(value)])
@@ -266,6 +267,13 @@ class CompiledCell:
         """The names of what is kept, with their values; IPython has names for values, too, which begin with `_`."""
         named = self.run.recording.called
         return [(n, v) for n, v in self.namespace.items() if id(v) in kept and (n in named or not n.startswith("_"))]
+
+
+def _is_kept_in_place(value: Any, kept: dict[int, Any]) -> bool:
+    """Whether this is a module, but not one of torch's own: in place, torch compiles only the user's modules in that."""
+    from dynascope.compiler.lab.recorded_call import unwatched
+
+    return is_module(value) and not (is_module(unwatched(kept[id(value)])) and compiling.is_torchs_own(value))
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

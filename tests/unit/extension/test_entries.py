@@ -116,12 +116,12 @@ def test_keep_leaves_compiled_entry_points(shell):
     assert (run.report.summary.cached, run.report.summary.recompiles) == (1, 1)  # as by torch.compile: dynamic from 6 on
 
 
-@pytest.mark.parametrize("options", ["", " -f m"])
-def test_a_kept_module_is_compiled_in_place(shell, options):
-    shell.report(f"%%compile --keep{options}", *M, "m = M()", "m(x)")
+@pytest.mark.parametrize(("options", "kept"), [("", 1), (" -f m -f s", 2)])
+def test_a_kept_module_is_compiled_in_place_or_as_torch_compile_does(shell, options, kept):
+    shell.report(f"%%compile --keep{options}", *M, "m, s = M(), torch.nn.Sequential(M())", "s(m(x))")
     with dynascope.observe() as run:
-        assert torch.equal(shell.ns["m"](shell.ns["x"]), torch.full((3,), 2.0))
-    assert run.report.summary.cached == 1
+        assert torch.equal(shell("s(m(x))").result, torch.full((3,), 3.0))
+    assert (run.report.summary.cached, run.report.summary.graphs) == (kept, kept)
     assert "M: what torch.compile made was left unchanged;" in shell.report("%%compile -f M", "m(x)").notes[-1]
     again = shell.report("%%compile -f m", "m(x)")  # traced with the settings of this cell
     assert (again.summary.graphs, again.summary.cached, again.notes) == (1, 0, [])
