@@ -2,8 +2,8 @@
 
 There is one break for each place and type, with the hits of all frames and the flags in force there (`RegionFlags`).
 
-A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
-hooks where they know it (with columns and the flag in force), else from the compiler's text.
+A break is identified by its innermost place in the user's code (file, line, column, end) and its type.  The place comes from
+the hooks where they know it (with columns and the flag in force), else from the compiler's text.
 
 Which region set `error_on_graph_break` at a break is derived frame by frame from what the hooks observed.  A region may be in
 the traced code itself.  Or a resume function has entered the region again, and does not know the region's line.  Or the region
@@ -313,7 +313,10 @@ class BreakTable:
         """The known break of this type at this place; if a column is unknown, the only one on the line."""
         candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
-            if broken.column == at.column:
+            # the two calls in `f(x).g()` begin in the same column
+            ends = {(b.end_line, b.end_column) for b in (broken, at) if b.end_column is not None}
+            if broken.column == at.column and len(ends) < 2:
+                broken.end_line, broken.end_column = next(iter(ends), (None, None))
                 return broken
         if len(candidates) != 1 or (at.column is not None and candidates[0].column is not None):
             return None

@@ -135,5 +135,5 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
     return next(iter(calls.refusals), None if calls.kept else "nothing that this run compiles was called")
 
 
-def _place(broken: Break) -> tuple[str, int, int | None]:
-    return broken.file, broken.line, broken.column
+def _place(broken: Break) -> tuple[str, int, int | None, int | None]:
+    return broken.file, broken.line, broken.column, broken.end_column

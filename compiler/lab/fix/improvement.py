@@ -47,8 +47,8 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if failed := failure(after, before):
         return failed
     places = [(_place(other.file, other.line, other.column, plan, earlier), other) for other in after.breaks]
-    own, known = (b.file, b.line, b.column), {(o.file, o.line, o.column, o.type) for o in before.breaks}
-    if any(place == own and other.type == b.type for place, other in places):
+    own, known = (b.file, b.line, b.column), Counter((o.file, o.line, o.column, o.type) for o in before.breaks)
+    if sum(place == own and other.type == b.type for place, other in places) >= known.get((*own, b.type), 1):
         return STAYS
     new = [(place, other) for place, other in places if (*place, other.type) not in known]
     if here := [other for place, other in new if place == own]:
