@@ -109,6 +109,8 @@ class Places:
 
     def _printed(self, match: re.Match[str], stacks: Iterable[list[Summary]]) -> Place:
         line, function, short, why = int(match["line"]), match["function"], match["file"], match["why"] or ""
+        if short.startswith("("):  # torch knows no line of the program, and prints its own in the brackets
+            return Place((), _origin(short[1:]), function)
         if "0/1 specialization" in why:
             place = Place((), "compiler", "0/1 specialization")
         elif (asked := _FRAMEWORK.search(why)) is not None:

@@ -83,10 +83,10 @@ def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
     ("condition", "source"),
     [("L['n'] <= 10", "n"), ("2 <= L['n']", "n"), ("-3 <= L['n'] + 1", "n + 1"), ("L['a'] == L['b']", "a")],
 )
-def test_the_source_of_a_condition_on_symbols_is_its_expression(condition: str, source: str) -> None:
-    record = CompileRecord(None, guard_text=f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n")
+def test_the_source_of_a_condition_is_its_expression_and_a_line_of_torch_no_place(condition: str, source: str) -> None:
+    record = CompileRecord(None, guard_text=f"+- LAMBDA_GUARD: {condition}  # (_refs/__init__.py:3 in f)\n")
     read = Version(record, lambda file: None)
-    assert [g.source for site in read.sites for g in site.guards] == [source]
+    assert [(g.source, g.asked_by, site.at) for site in read.sites for g in site.guards] == [(source, "f", None)]
 
 
 @pytest.mark.parametrize(
