@@ -42,7 +42,8 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         "        return x + 2\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
-          "def f(x): return third_party.helper(x) * 2", "def g(x): return block(x) * 2")  # fmt: skip
+          "def f(x): return third_party.helper(x) * 2", "h = torch._dynamo.error_on_graph_break(True)(f)",
+          "def g(x): return block(x) * 2")  # fmt: skip
     library = shell.ns["third_party"]
 
     def objects() -> list[Any]:
@@ -50,7 +51,7 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         return [library.helper, library.helper.__code__, own, own.__code__, *vars(shell.ns["block"]).values()]
 
     before, keys = objects(), list(vars(shell.ns["block"]))
-    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"),
+    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"), ("h(x)", "h"),
                          ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
@@ -108,8 +109,7 @@ def test_a_generator_has_no_region(shell: Any) -> None:
     assert "it is a generator" in str(shell("%%compile --region gen=allow", *cell).error)
     report = shell.report("%%compile --region 3=allow --region 4=error", *cell)
     assert [note for note in report.notes if "had no effect" in note] == [
-        "--region 3=allow had no effect: these lines are in no function that can be traced.",
-        "--region 4=error had no effect: these lines are in no function that can be traced.",
+        f"--region {r} had no effect: these lines are in no function that can be traced." for r in ("3=allow", "4=error")
     ]
 
 
