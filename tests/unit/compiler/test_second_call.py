@@ -144,7 +144,8 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive(monkeypatch: pyt
         return x
 
     def quick(x: torch.Tensor) -> torch.Tensor:
-        return x * x.sum().item() * x.max().item()
+        x = x * x.sum().item()  # on two lines: Python 3.10 knows no columns
+        return x * x.max().item()
 
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(30_000))
     assert report.trials is None
