@@ -372,7 +372,7 @@ _SHARED = frozenset((
     "sqlite3", "subprocess", "threading", "zmq",
 ))  # fmt: skip
 #: packages whose objects are tools, not the program's state
-_TOOLS = frozenset(("IPython", "contextlib", "dynascope", "ipykernel", "logging", "traitlets"))
+_TOOLS = frozenset(("IPython", "_abc", "contextlib", "dynascope", "ipykernel", "logging", "traitlets"))
 #: types of locks -> whether one is held (an RLock: by this thread)
 _LOCKS: dict[type, Callable[[Any], Any]] = {
     type(threading.Lock()): operator.methodcaller("locked"),
@@ -468,7 +468,7 @@ class Reachable:
         if is_file:
             self.has_files = True
             self._effects[f"a file ({_file_name(value)})"] = None
-        elif state is None and (package in _SHARED or _is_hidden(value, package)):
+        elif state is None and (package in _SHARED or (package not in _TOOLS and _is_hidden(value, package))):
             self._effects[f"a {module_of(kind)}.{kind.__qualname__}"] = None
         is_foreign = is_file or package in _SHARED | _TOOLS or module_of(kind).startswith("torch._")
         if not is_foreign or next(library_states(value), None) is not None:

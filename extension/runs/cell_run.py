@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -233,11 +234,12 @@ class CompiledCell:
             notes += [f"{d.name} was left unchanged: it is {d.refused}." for d in refused]
         if users_own:
             return value
-        # what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules
+        # what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules and objects
         is_some, called = self.run.recording.has_graphs, entry_points.called
-        names = [n for n in entry_points.uncompiled if not is_some or is_module(self.namespace.get(n.partition(".")[0]))]
+        values = {name: self.namespace.get(name.partition(".")[0]) for name in entry_points.uncompiled}
+        names = [n for n, v in values.items() if not is_some or is_module(v) or not ("." in n or isinstance(v, FunctionType))]
         if names:
-            options = " ".join(f"-f {name}" for name in (*(called if is_some else ()), *names))
+            options = " ".join(f"-f {name}" for name in (*called, *names))
             notes.append(f"{', '.join(names)} ran eagerly: to compile all that the cell calls, use {options}.")
         elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
             notes.append(why_nothing_ran(defined, self.namespace))

@@ -695,9 +695,10 @@ class Search:
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [step.candidate.assumption.rstrip("."), *new_remarks]))
             fix.before, fix.after = before.tried.ran.counts, step.tried.ran.counts
-            if step.gain:
-                continue
             found, moved = improvement.removed(self._report, step.report, step.plan, before.report, before.plan, moved)
+            if step.gain:  # its break stays, perhaps in a changed line
+                moved += found
+                continue
             recompiled = {r.frame: _name(r.frame, self._report) for r in self._report.recompiles}
             gone += found  # perhaps only in the repeated calls: in the program, the function may be compiled in each call
             fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]

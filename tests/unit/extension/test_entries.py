@@ -252,21 +252,18 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
-    report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x))")
-    assert report.notes == ["earlier, net ran eagerly: to compile all that the cell calls, use -f earlier -f net."]
-    report = shell.report(
-        "%%compile", "def hook(*_): pass", "h = net.register_forward_hook(hook)", "hook()", "net(x)", "h.remove()"
-    )
+    report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x)); log(y)")
+    assert report.notes == ["earlier, net ran eagerly: to compile all that the cell calls, use -f log -f earlier -f net."]
+    hooked = ("h = net.register_forward_hook(hook)", "net(x)", "h.remove()")
+    report = shell.report("%%compile", "def hook(*_): pass", *hooked)
     assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
-    notes = shell.report("%%compile", *own).notes
-    assert notes == [
-        "f was left unchanged: it is decorated with @own.",
-        "f ran eagerly: to compile all that the cell calls, use -f f.",
-    ]
+    unchanged, eager = shell.report("%%compile", *own).notes
+    assert unchanged == "f was left unchanged: it is decorated with @own."
+    assert eager == "f ran eagerly: to compile all that the cell calls, use -f f."
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
 
 
@@ -275,3 +272,6 @@ def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
     assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
+    shell("class Runner:", "    def __call__(self, t): return net(t)", "run = Runner()")
+    report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(run(x)))")
+    assert report.notes == ["run ran eagerly: to compile all that the cell calls, use -f loss -f run."]

@@ -23,8 +23,8 @@ _IGNORED = re.compile(r"ignore_logg\w+")
 #: a setting that a break's message may name -> title of the candidate that switches it on
 _SWITCHES = {"allow_rnn": "Capture recurrent layers", "trace_autograd_ops": "Capture torch.autograd.grad and backward()"}
 _AFTER = (
-    "The lines are printed after the graph has run, not between its operations; if an operation raises an exception, they are "
-    "not printed"
+    "The lines come after the graph has run, not between its operations; they may be lost if an operation raises an exception, "
+    "or if another graph break follows"
 )
 #: settings with which graphs compute with Python numbers whose values are not known
 _CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
