@@ -45,7 +45,7 @@ class Variation:
     recompiles: bool = False
     #: whether the inputs are made to require gradients
     gradients: bool = False
-    #: the assumption that is noted if a change does something else with these inputs; "": the change is refused
+    #: the condition if a change computes something else with these inputs; "": the change is refused
     remark: str = ""
 
 

@@ -171,10 +171,10 @@ class _Comparison:
         if found is None:
             if order_changed(actual, expected):
                 conditions.setdefault("order", OTHER_ORDER)
-        elif variation.remark:
-            conditions.setdefault(variation.remark, variation.remark)
         elif found.is_condition:
             verification.under(place, found)
+        elif variation.remark:
+            conditions.setdefault(variation.remark, variation.remark)
         elif is_backward and not self.gradients:
             conditions.setdefault("gradients", f"{NO_GRADIENTS} ({place}: {found.text.rstrip(':')})")
         else:
