@@ -223,8 +223,8 @@ def test_compiled_function_that_is_not_called(shell):
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     cell = ["def make(k):", "    return lambda t: t * k", "h = make(3)", "y = h(x)"]
     report = shell.report("%%compile", *cell)
-    assert report.notes == ["h ran eagerly: to compile all that the cell calls, use -f h."]
-    assert shell.report("%%compile -f h", *cell).summary.graphs == 1
+    assert report.notes == ["h ran eagerly: to compile all that the cell calls, use -f make -f h."]
+    assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1
     assert shell.ns["y"].tolist() == [3] * 3
 
 
