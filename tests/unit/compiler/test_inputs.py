@@ -91,7 +91,8 @@ def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
     def f(x: torch.Tensor, mask: Any = None) -> torch.Tensor:
         if mask is not None and mask.sum() == 0:
             print("empty")
-        return x[x > 0].sum() + x.nonzero().sum()
+        total = x[x > 0].sum()
+        return total + x.nonzero().sum()
 
     x = torch.ones(3)
     report = explain(f, backend="eager", profile=1, second_call=True, inputs=[torch.ones(4), (x, x), (x, x * 0)])(x)
