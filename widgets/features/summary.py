@@ -355,7 +355,7 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     gone |= profile.unreached
     kept = [b for b in report.breaks if (b.allowed or is_by_design(b)) and b.id not in gone]
     whose = " and ".join(dict.fromkeys("those that regions allow" if b.allowed else "torch's own" for b in kept))
-    ids, at_most = {b.id for b in kept}, ", outside of graphs"
+    ids, where = {b.id for b in kept}, ", outside of graphs"
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in ids), profile.call_seconds
     # looking up the compiled code behind such a break is part of its cost, but not of what it runs
     gaps = dict.fromkeys(ids, 0.0)
@@ -370,14 +370,14 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     if profile.is_worth_fixing and skipped_by:
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         if whole * (around - stays) > spent:
-            spent, at_most = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
+            spent, where = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
     words += (f" but {whose}" if whose else "") + (f" ({longest}{long})" if longest else "")
     if not spent:
         return f"{words} gains nothing that can be measured outside of graphs."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
     # a profiled one if something disturbed the others
     call = "a profiled call" if whole < profile.median_seconds else a_call(profile)
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{at_most}."
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{where}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:
