@@ -24,7 +24,7 @@ from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver import last
 from dynascope.compiler.patching import own, put
-from dynascope.compiler.report import encodable
+from dynascope.compiler.report import encodable, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.validate import errors_as, with_suggestion
@@ -98,16 +98,18 @@ class DynascopeMagics(Magics):
         fixes = report.fixes_to_apply(conditional=conditional)
         if fixes is None:
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
-        *others, file = [*fixes.cells] or [""]
+        *_, file = [*fixes.cells] or [""]
         if not file:
             print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
             if not conditional and report.conditional_fix_set is not None:
-                print("%fix --conditional puts the fixes that hold under a condition into a new cell")
+                print("%fix --conditional uses the fixes that hold under a condition, too")
         else:
             shell: Any = self.shell
             shell.set_next_input(fixes.cells[file], replace=False)
-            if names := ", ".join(f"In[{cell_number(other)}]" for other in others):
-                print(f"{names} changed, too: print(dynascope.last().patch({'conditional=True' * conditional}))")
+        changed = dict.fromkeys([*fixes.cells, *(edit.file for edit in fixes.edits)])
+        if names := ", ".join(label(other, cell_number(other)) for other in changed if other != file):
+            diff, fixed = (f"dynascope.last().{name}({'conditional=True' * conditional})" for name in ("patch", "fixed"))
+            print(encodable(f"For {names}, print({diff}) is the diff for git apply; `with {fixed}:` has all fixes in force"))
         for statement in unplaced_settings(fixes):
             print(f"Not in the cell: {statement}")
 

@@ -147,7 +147,7 @@ def how_to_apply(report: Report) -> str:
         words += [] if all_sure else ["with the conditional fixes, too: " * sure + both.format("conditional=True")]
         return "; ".join(words)
     verb, where = ("puts", "into a new cell") if by == "%fix" else ("writes", "into the files")
-    sure = sure and report.fix_set is not None and bool(report.fix_set.edits or report.fix_set.cells)
+    sure = sure and report.fix_set is not None and bool(report.fix_set.cells if by == "%fix" else report.fix_set.edits)
     words = [f"{by} {verb} the fixes {where}"] if sure else []
     rest = "those that hold under a condition, too" if sure else f"the fixes {where}"
     words += [] if all_sure else [f"{by} --conditional {verb} {rest}"]
