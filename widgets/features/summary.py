@@ -190,7 +190,8 @@ def recommendation(places: Places) -> Recommendation | None:
         if unknown:
             count = plural(len(unknown), "graph break")
             is_other = any(cost.method == "unknown" for cost in profile.breaks)
-            does = "may meet them in eager code, or in other compiled code" if is_other else "does not run into them"
+            them = "it" if len(unknown) == 1 else "them"
+            does = f"may meet {them} in eager code, or in other compiled code" if is_other else f"does not run into {them}"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
