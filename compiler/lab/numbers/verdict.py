@@ -186,7 +186,7 @@ def size_text(error: NumberError, elements: int = 0) -> str:
     if error.relative is None:
         return "all of it: it should be 0"
     if error.relative >= 2:
-        return f"{float(f'{error.relative:.2g}'):,.0f} times its largest value"
+        return f"{_times(error.relative)} times its largest value"
     return factor(error.relative) + (" of its largest value" if error.relative else "")
 
 
@@ -195,7 +195,11 @@ def factor(share: float | None) -> str:
     if share is None:
         return "an unknown factor"
     if share >= 2:
-        return f"a factor of about {float(f'{share:.2g}'):,.0f}"
+        return f"a factor of about {_times(share)}"
     if share >= 0.001:
         return f"{float(f'{100 * share:.2g}'):g} %"
     return f"{share:.1e}" if share else "nothing"
+
+
+def _times(share: float) -> str:
+    return f"{float(f'{share:.2g}'):,.0f}" if share < 1e6 else f"{share:.1e}"

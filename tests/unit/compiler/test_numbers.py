@@ -32,7 +32,7 @@ import dynascope
 from dynascope.compiler.capture.torch_private import float64
 from dynascope.compiler.capture.torch_private.bisector import bisect
 from dynascope.compiler.lab.fix.trial import TookTooLong
-from dynascope.compiler.lab.numbers import cause
+from dynascope.compiler.lab.numbers import cause, verdict
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +76,7 @@ def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
     assert found is not None
     assert found.verdict == "both"
     assert "it is off by nothing in eager and by" in found.sentence
+    assert (verdict.factor(1234.0), verdict.factor(1.8e32)) == ("a factor of about 1,200", "a factor of about 1.8e+32")
     assert [remedy.change for remedy in found.remedies] == [f"torch._inductor.config.{setting} = 'off'"]
 
 
