@@ -43,7 +43,7 @@ QUICK, THOROUGH = "eager", "aot_eager"
 OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled with"
 _FOR_EXAMPLE = "For example"
-_ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
+_ZERO_GRADIENT = "A tensor that takes no part, as on one side of a condition, gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
@@ -146,10 +146,8 @@ class _Comparison:
     def check(self, actual: Observation, case: _Case, where: str = "", in_float64: InFloat64 = lambda case: None) -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
         expected, variation, verification = case.expected, case.variation, self.verification
-        if not case.is_eager:
-            actual = without_zero_gradients(actual, expected, parameters=True)
-        elif variation.gradients:
-            kept = without_zero_gradients(actual, expected)
+        if variation.gradients or not case.is_eager:
+            kept = without_zero_gradients(actual, expected, parameters=not case.is_eager)
             verification.assumption = verification.assumption if kept is actual else _ZERO_GRADIENT
             actual = kept
 
