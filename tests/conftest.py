@@ -39,6 +39,10 @@ FULL = (
     "test_the_answer_is_known[long: ", "test_search.py::test_functions_methods_closures_and_modules",
     "test_what_is_chosen_holds_on_new_inputs", "trying-inductor]", "test_products_and_sums_that",
     "first_gradient_that_differs_is_named[1]", "test_a_parameter_that_a_graph_changes", "tests/real/",
+    "test_recompiles_that_go_", "test_a_script_that_compiles_nothing", "axe_finds_nothing_grave[light]",
+    "is_judged_by_its_precision", "becomes_an_operator", "other_inputs_make_endless", "the_byte_order_mark[<lambda>0]",
+    "is_written_where_it_is_called[{f}", "is_written_where_it_is_called[@torch.compile\\ndef", "and_a_new_break_is_named",
+    "without_outputs_has_nothing", "so_it_does_under_inductor[500]", "every_change_is_undone[6]",
 )  # fmt: skip
 #: one JupyterLab and one browser; one build
 TOGETHER = ("tests/browser/", "tests/unit/packaging/")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dynascope.compiler.capture.recording import observe
 
-EXAMPLES = examples(20)
+EXAMPLES = examples(12)
 _NAME = "<changing>"
 
 

@@ -75,13 +75,14 @@ def all_programs() -> list[FixProgram]:
 
 
 def some_programs() -> list[FixProgram]:
-    """Those with changes of their own, the first for each fix, and a few more; in `make test-all`, all."""
+    """Those with changes of their own, the shortest for each fix, and a few more; in `make test-all`, all."""
     programs = all_programs()
     if os.environ.get("DYNASCOPE_EXAMPLES") or os.environ.get("DYNASCOPE_FULL"):
         return programs
     programs = [program for program in programs if not program.slow]
-    first = {title: program for program in reversed(programs) for title in program.fix if title != "*"}.values()
-    return [p for number, p in enumerate(programs) if p.changes or p in first or number % 25 == 0]
+    longest_first = sorted(programs, key=lambda program: -len(program.text))
+    shortest = {title: program for program in longest_first for title in program.fix if title != "*"}.values()
+    return [p for number, p in enumerate(programs) if p.changes or p in shortest or number % 50 == 0]
 
 
 def _programs(file: Path) -> Iterator[FixProgram]:

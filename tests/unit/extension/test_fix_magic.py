@@ -234,12 +234,7 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
     assert "tensor([2., 2., 2.])" in done.stderr
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout, text=True, check=True)
-    fixed = script.read_text()
-    assert "torch.where(x.sum() > 0, x * 2, x * 3)" in fixed
-    script.write_text(SCRIPT)
-    done = command("fix", "--apply", "script.py", cwd=tmp_path)
-    assert (done.returncode, "writes the fixes" in done.stderr) == (0, False)
-    assert script.read_text() == fixed
+    assert "torch.where(x.sum() > 0, x * 2, x * 3)" in script.read_text()
 
 
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
