@@ -306,7 +306,8 @@ class _ReportBuilder:
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
                 if compile_records.is_raised(record):
                     why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
-                    self.result.notes.append(f"{frame.name} was not compiled, and ran eagerly; {why}")
+                    again = "" if record.recompile_text is None else " again"
+                    self.result.notes.append(f"{frame.name} was not compiled{again}, and ran eagerly; {why}")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
                 later = self.facts.calls.get(record.code.uid or 0, 0) - record.call
                 if later > 0:

@@ -268,7 +268,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     if trial is None:
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
-    best = helpful(trials[: trials.index(trial)])[-1]
+    best = helpful(report, trials[: trials.index(trial)])[-1]
     if trial.harm is None:
         became = f"{'becomes' if best.breaks == 1 else 'become'} {plural(trial.breaks or 0, 'graph break')}"
         became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""
@@ -277,9 +277,13 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     return False, f"`{setting} = True` was tried{top}, and is no help: {compiler_text(trial.harm, 170)}"
 
 
-def helpful(trials: list[Trial]) -> list[Trial]:
-    """The first trial, in which nothing was changed, and those of which each was better than all before it."""
-    return [trial for trial in trials if trial.harm is None]
+def helpful(report: Report, trials: list[Trial] | None) -> list[Trial]:
+    """The first trial, in which nothing was changed, and those of which each was better than all before it.
+
+    A setting that the search for fixes, which compares more, has refused is no help.
+    """
+    refused = [set(fix.settings) for fix in report.fixes or () if fix.verdict == "refused" and fix.settings and not fix.edits]
+    return [t for t in trials or () if t.harm is None and not any(names <= set(t.settings) for names in refused)]
 
 
 # -- what became of it ------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ def _chosen(places: Places) -> list[str]:
 
 def _trial(report: Report) -> Step | None:
     """What the best trace of the calls did; None if it has as many breaks, at other places, or removes only allowed ones."""
-    trials, gains, count = helpful(report.trials or []), _gains(report), len(report.own_breaks)
+    trials, gains, count = helpful(report, report.trials), _gains(report), len(report.own_breaks)
     allowed = {b.id for b in report.breaks if b.allowed}
     if not trials or allowed.issuperset(trials[-1].removes) or (trials[-1].breaks or 0) >= count:
         return None
@@ -259,7 +259,8 @@ def _trial(report: Report) -> Step | None:
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which saves {time_text(gain)} a call between graphs" if gain else ""
     if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
-        worth = f", and a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
+        joined = "and" if best.seconds < trials[0].seconds else "but"
+        worth = f", {joined} a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
     became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks}"
     left = _remaining([(best.breaks or 0, "graph break"), (best.recompiles or 0, "recompile")])
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
@@ -273,7 +274,7 @@ def _gains(report: Report) -> dict[str, float]:
 
 def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
     """The cause of breaks that costs most, if that is more than what the best trace of the calls gains."""
-    removed = {id for trial in helpful(report.trials or [])[-1:] for id in trial.removes}
+    removed = {id for trial in helpful(report, report.trials)[-1:] for id in trial.removes}
     gain = sum(seconds for id, seconds in _gains(report).items() if id in removed)
     left = [one for one in words if one.cause.kind == "break" and not (one.cause.asked_for or {*one.cause.breaks} <= removed)]
     dearest = max(left, key=lambda one: one.cause.seconds or 0.0, default=None)

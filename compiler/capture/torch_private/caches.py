@@ -17,17 +17,17 @@ from dynascope.compiler.source.origin import in_torch
 
 
 def known_codes() -> list[CodeType]:
-    """The code objects outside torch for which Dynamo may hold compiled code or skip marks, and those of torch it compiled.
+    """The code objects for which Dynamo may hold compiled code or skip marks, but those of torch that it never traces.
 
     Of torch's, these are for example an optimizer's `step`, which compiled code calls after a graph break, and the wrapper that
     all functions decorated with `error_on_graph_break` share.
     """
     with if_present("codes Dynamo knows"):
-        seen = loaded("torch._dynamo.convert_frame").input_codes.seen
+        seen, ignores = loaded("torch._dynamo.convert_frame").input_codes.seen, loaded("torch._dynamo.trace_rules").check
         # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = loaded("torch._dynamo.resume_execution").ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*seen, *resumed]]
-        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or compiled_versions(c))]
+        return [c for c in codes if c is not None and not (in_torch(c.co_filename) and ignores(c) and not compiled_versions(c))]
     return []
 
 

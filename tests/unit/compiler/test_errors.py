@@ -35,9 +35,15 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
 
 def test_suppressed_errors_are_told() -> None:
     def broken(module: torch.fx.GraphModule, inputs: Any) -> Any:
-        raise ZeroDivisionError("no such target")
+        if any(x.dtype == torch.float32 for x in inputs if isinstance(x, torch.Tensor)):
+            raise ZeroDivisionError("no such target")
+        return module.forward
 
     with torch._dynamo.config.patch(suppress_errors=True):
+        f = torch.compile(lambda x: x + 1, backend=broken)
+        assert (
+            "was not compiled again, and ran eagerly" in seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))]).notes[0]
+        )
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")

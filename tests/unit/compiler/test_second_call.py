@@ -40,6 +40,7 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     assert model.table is not None
     assert torch.equal(x, torch.ones(3))
     assert report.summary.graphs == dynascope.explain(Cached(), backend="eager")(x).summary.graphs
+    assert first_only(dynascope.explain(Cached(), backend="eager", fix=True, fix_seconds=60)(x)) == [True, False]
     again = dynascope.explain(model, backend="eager", second_call=True, fix=True)(x)
     assert first_only(again) == [False], "this one runs into it with the cache filled, too"
     assert "second call: it has the same graph breaks" in again.notes
@@ -71,17 +72,10 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     assert report.notes == ["second call: not traced: the report has no graph breaks"]
 
 
-def test_looking_for_fixes_traces_the_calls_again() -> None:
-    def f(x: torch.Tensor, seen: set[str] = set()) -> torch.Tensor:  # noqa: B006
-        if not seen:
-            torch._dynamo.graph_break()
-            seen.add("x")
-        y = x * 2
-        torch._dynamo.graph_break()
-        return y + 1
-
-    report = dynascope.explain(f, backend="eager", fix=True, fix_seconds=60)(torch.ones(3))
-    assert first_only(report) == [True, False]
+def test_what_torch_has_of_its_own_is_traced_again_where_it_was_skipped() -> None:
+    average = torch.optim.swa_utils.AveragedModel(model := torch.nn.Linear(2, 2))
+    report = dynascope.explain(lambda: average.update_parameters(model), backend="eager", second_call=True)()
+    assert first_only(report) == [False, False]
 
 
 def test_a_call_that_cannot_be_repeated_says_nothing() -> None:

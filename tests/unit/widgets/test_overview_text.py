@@ -434,6 +434,10 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
     assert found["first"].startswith(f"set `{SCALARS} = True`")
     assert "become 8, and a call takes 0.80 s instead of 1.00 s (backend “eager”)." in found["first"]
     assert found["id"] == "b0", "the view opens on the break that costs most of those that go"
+    report.trials[1].seconds = 1.2
+    assert "become 8, but a call takes 1.20 s instead of 1.00 s (backend “eager”)." in advice(report)["first"]
+    report.fixes = [replace(tried("b1", "refused"), settings={SCALARS: True})]  # the search compares more
+    assert advice(report)["first"].startswith("at model.py:8 in Block0.forward")
 
 
 def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
