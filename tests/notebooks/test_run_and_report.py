@@ -42,9 +42,7 @@ def script(tmp_path: Path) -> Path:
 
 def call(*arguments: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dynascope", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600
-    )  # fmt: skip
+    return subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
 
 
 def test_a_script_runs_as_under_python_then_the_report(script: Path, tmp_path: Path) -> None:
@@ -110,28 +108,24 @@ def test_a_report_that_cannot_be_saved_in_the_end_is_one_line(script: Path, tmp_
     assert call("run", "-o", "taken.html", script, "leave", folder=tmp_path).returncode == 7
 
 
-def test_a_script_that_wraps_its_output_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "first", "last"),
+    [
+        ("sys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding='utf-8')\n{f}print('hi')", "hi\n", ""),
+        ("out = sys.stdout\natexit.register(lambda: print('bye', file=out))\n{f}", "", "bye\n"),  # until the process ends
+    ],
+)
+def test_a_script_that_wraps_or_keeps_its_output(code: str, first: str, last: str, tmp_path: Path) -> None:
     """A detached stream: the report stands below what the script has printed."""
-    (tmp_path / "script.py").write_text(
-        "import io, sys, torch\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding='utf-8')\n"
-        "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1))\nprint('from the script')\n"
-    )
+    f = "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1))\n"
+    (tmp_path / "script.py").write_text("import atexit, io, sys, torch\n" + code.format(f=f))
     for command, stream in (("run", "stdout"), ("fix", "stderr")):
         done = call(command, "script.py", folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert getattr(done, stream).startswith("from the script\n")
-        assert "1 graph · 0 graph breaks" in getattr(done, stream)
-
-
-def test_a_script_prints_to_its_output_until_the_process_ends(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(
-        "import atexit, sys, torch\nout = sys.stdout\natexit.register(lambda: print('bye', file=out))\n"
-        "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1))\n"
-    )
-    for command, stream in (("run", "stdout"), ("fix", "stderr")):
-        done = call(command, "script.py", folder=tmp_path)
-        assert done.returncode == 0
-        assert getattr(done, stream).endswith("bye\n"), done.stderr
+        text = getattr(done, stream)
+        assert "1 graph · 0 graph breaks" in text
+        assert text.startswith(first)
+        assert text.endswith(last)
 
 
 def test_a_patch_is_printed_whatever_the_encoding_of_the_output(tmp_path: Path) -> None:
