@@ -108,8 +108,8 @@ class ActiveRegions:
         no_source = UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
         value = underlying(marks.inner_function(value))
         has_forward = isinstance(value, (torch.nn.Module, type))
-        called = inspect.unwrap(parts_of(value.forward if has_forward else value)[-1])
-        function = inspect.unwrap(marks.undecorated(called))  # inside a region that a decorator sets
+        called = marks.undecorated(parts_of(value.forward if has_forward else value)[-1])  # inside a decorator's region
+        function = inspect.unwrap(called, stop=inspect.isfunction)  # as Dynamo does for `functools.lru_cache`
         if not isinstance(function, FunctionType):
             raise no_source
         code = function.__code__

@@ -37,13 +37,14 @@ def kernel(shell: Any) -> Iterator[Clicks]:
 def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "third_party.py").write_text(
-        "import torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
+        "import functools\n\nimport torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
         "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
-        "        return x + 2\n"
+        "        return x + 2\n\n\n"
+        "def logged(f):\n    @functools.wraps(f)\n    def wrapper(x):\n        print(f)\n        return f(x)\n\n    return wrapper\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
           "def f(x): return third_party.helper(x) * 2", "h = torch._dynamo.error_on_graph_break(True)(f)",
-          "def g(x): return block(x) * 2")  # fmt: skip
+          "def g(x): return block(x) * 2", "w = third_party.logged(g)")  # fmt: skip
     library = shell.ns["third_party"]
 
     def objects() -> list[Any]:
@@ -52,7 +53,7 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
 
     before, keys = objects(), list(vars(shell.ns["block"]))
     for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"), ("h(x)", "h"),
-                         ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
+                         ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block"), ("w(x)", "w")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
@@ -135,15 +136,8 @@ def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:
 
 
 def test_regions_keep_lines_names_and_values(shell: Any) -> None:
-    cell = [
-        "y = x + 1",
-        "torch._dynamo.graph_break()",
-        "for i in range(2):",
-        "    y = y * 2",
-        "class K: a = 1",
-        "z = [y, K]",
-        "y",
-    ]
+    cell = ["y = x + 1", "torch._dynamo.graph_break()", "for i in range(2):", "    y = y * 2", "class K: a = 1",
+            "z = [y, K]", "y"]  # fmt: skip
     shell(*cell)
     plain = shell.ns["y"]
     report = shell.report("%%compile --region 2-4=allow --region 7-8=error", *cell)
