@@ -206,7 +206,7 @@ class CompiledCell:
         refused = {name: f"was not compiled: {error}." for name, error in failed.items()}
         notes += [f"-f {name} {refused.get(name, uncalled)}" for name in names if name not in targets.called]
         if self.settings.keep:
-            unkept = "was compiled in this cell only: it has no name of its own, as what is kept must have."
+            unkept = "was compiled in this cell only: it is no function or module with a name of its own, as what is kept is."
             for name in targets.called:
                 target = targets.resolved[name][-1]
                 bound = [n for n, value in self._bound_to(kept) if value is target]

@@ -39,8 +39,8 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
     (tmp_path / "third_party.py").write_text(
         "import functools\n\nimport torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
         "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
-        "        return x + 2\n\n\n"
-        "def logged(f):\n    @functools.wraps(f)\n    def wrapper(x):\n        print(f)\n        return f(x)\n\n    return wrapper\n"
+        "        return x + 2\n\n\ndef logged(f):\n"
+        "    @functools.wraps(f)\n    def wrapper(x):\n        print(f)\n        return f(x)\n\n    return wrapper\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
           "def f(x): return third_party.helper(x) * 2", "h = torch._dynamo.error_on_graph_break(True)(f)",
@@ -52,8 +52,8 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         return [library.helper, library.helper.__code__, own, own.__code__, *vars(shell.ns["block"]).values()]
 
     before, keys = objects(), list(vars(shell.ns["block"]))
-    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"), ("h(x)", "h"),
-                         ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block"), ("w(x)", "w")):  # fmt: skip
+    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"), ("h(x)", "h"), ("w(x)", "w"),
+                         ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
