@@ -147,11 +147,7 @@ class Run:
         from dynascope.compiler.lab import inputs, profile
 
         annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
-            (
-                "the regions are not shown",
-                self.regions,
-                lambda report, regions: regions.annotate(report, self.recording.traced),
-            ),
+            ("the regions are not shown", self.regions, lambda report, found: found.annotate(report, self.recording.traced)),
             ("inputs: not shown", self._tried, inputs.annotate_inputs),
             ("profile: not measured", self._measured, profile.annotate_profile),
             ("the check is not shown", self._checked, self._annotate_check),

@@ -111,15 +111,10 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, 
     calls = [at.entry(cell_of) for at in outside]
     file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
-        type=type(error).__name__,
-        message=message.split("\n\nfrom user code:", 1)[0].strip(),
-        origin="compiler" if refused else "user",
-        file=file,
-        line=line,
-        cell=cell_of(file) if file is not None else None,
-        in_graph=bool(generated or operation),
-        calls=calls,
-    )
+        type=type(error).__name__, message=message.split("\n\nfrom user code:", 1)[0].strip(), file=file, line=line,
+        origin="compiler" if refused else "user", cell=cell_of(file) if file is not None else None,
+        in_graph=bool(generated or operation), calls=calls,
+    )  # fmt: skip
 
 
 def _stack(error: BaseException) -> list[Location]:

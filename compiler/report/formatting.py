@@ -102,7 +102,7 @@ def label(file: str, cell: int | None) -> str:
         return "cell"
     # every package has an __init__.py
     package = re.search(r"[^/\\]+[/\\]__init__\.py$", file)
-    return package[0] if package else os.path.basename(file) or file
+    return package[0] if package else file.replace("\\", "/").rpartition("/")[2] or file
 
 
 def place(broken: Break) -> str:

@@ -268,11 +268,6 @@ def _eager_ops(report: ReportData) -> dict[str, int]:
 
 def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
     return (
-        cause.asked_for or cause.by_design,
-        cause.kind == "recompile",
-        cause.first_call and not cause.skipped,
-        cause.by_design,
-        -(cause.seconds or 0.0),
-        -(cause.split + cause.skipped),
-        -len(cause.frames),
-    )
+        cause.asked_for or cause.by_design, cause.kind == "recompile", cause.first_call and not cause.skipped,
+        cause.by_design, -(cause.seconds or 0.0), -(cause.split + cause.skipped), -len(cause.frames),
+    )  # fmt: skip

@@ -181,6 +181,8 @@ def advice(report: Report, b: Break) -> list[str]:
     untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
+    is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
+    untrue += ["Ensure your nn.Module instance"] * is_made + ["Ensure the input tensor to `tolist()`"]  # other values
     untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
     said = (h for h in b.hints if h.strip() and told and not h.startswith((*untrue,)))
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in said]
@@ -201,6 +203,8 @@ def advice(report: Report, b: Break) -> list[str]:
         (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
         ("does not know how to trace the builtin" in b.explanation,
          "Call it outside of the compiled code, and pass its result in."),
+        (is_made, "Make the module outside of the compiled code, which may call it."),
+        ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
         (is_sparse, "No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense."),
         (is_by_design(b), BY_DESIGN if b.outcome == "resumed" else TRAINING),
     )  # fmt: skip
@@ -367,7 +371,7 @@ def frame_words(frame: Frame, places: Places) -> str:
 
 def break_detail(b: Break, places: Places) -> Detail:
     """All that is known of a break."""
-    place, function, cost = places.of_break(b), places.function(b.function, b.file, b.line), places.costs.get(b.id)
+    place, function, cost = places.of_break(b), places.function_of(b), places.costs.get(b.id)
     hits: list[list[str]] = []
     for h in b.hits if len(b.hits) > 1 else ():
         f = places.frames.get(h.frame)
@@ -445,7 +449,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     hits += ", gone when the calls are repeated" if b.first_call_only else ""
     hits += "" if b in places.report.own_breaks else ", only with --inputs"
     colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
-    function = f" in {shorten(places.function(b.function, b.file, b.line), 60)}" if b.function else ""
+    function = f" in {shorten(places.function_of(b), 60)}" if b.function else ""
     out = ["", terminal.paint("✂ graph break", colour, "bold") + f" at {terminal.paint(place, 'bold')}{function}"]
     ending = f"({outcome_in_full(places, b)}{hits})"
     if len(f"✂ graph break at {place}{function} {ending}") <= terminal.width:

@@ -175,7 +175,7 @@ class CauseWords:
     def broken(self, owners: Owners) -> list[CausePlace]:
         return [{
             "id": b.id, "place": self.places.at(b.file, b.line, b.cell), "code": shorten(self.places.code(b), 120),
-            "function": shorten(self.places.function(b.function, b.file, b.line), 80), "times": len(b.hits),
+            "function": shorten(self.places.function_of(b), 80), "times": len(b.hits),
             "owner": owners.of(b.file), "ids": [b.id],
         } for b in self.breaks]  # fmt: skip
 
@@ -387,9 +387,11 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
             break
         text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
         more = _placed(row, shown["library"], owners, terminal) if number < PLACED else []
-        out += terminal.labelled(text, row["title"], 1, "cyan" if row["kind"] == "recompile" else "yellow", "bold")
-        out += more if len(more) < left else []
-    return [*out, "", terminal.paint("More about the breaks: print(report.details())", "soft")]
+        more = more if len(more) < left else []
+        others = f" and {plural(len(row['places']) - 1, 'more place')}" if len(row["places"]) > 1 else ""
+        title = row["title"] if more else f"at {row['places'][0]['place']}{others}: {row['title']}"
+        out += [*terminal.labelled(text, title, 1, "cyan" if row["kind"] == "recompile" else "yellow", "bold"), *more]
+    return [*out, "", terminal.paint("More: print(report.details()); in a shell: -o report.html", "soft")]
 
 
 def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -> list[str]:

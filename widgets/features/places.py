@@ -11,11 +11,14 @@ import re
 from collections import defaultdict
 from itertools import chain
 
-from dynascope.compiler.report import Break, Frame, Graph, Report, Source, plural
+from dynascope.compiler.report import Break, Frame, Graph, Report, Source, label, plural
+from dynascope.compiler.report.overview import package
 from dynascope.widgets.words import grouped, indent_of, printable
 
 #: graphs have this many different colors
 TONES = 6
+#: where the compiler's text says that a break is
+_SAID = re.compile(r"^Graph break in user code at (.+):(\d+)$", re.M)
 _TORCHS_WRAPPER = re.compile(r"torch[\\/]_dynamo[\\/]external_utils\.py$")
 
 
@@ -62,8 +65,7 @@ class Places:
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
         own = self._sources[file].label if file in self._sources else ""
-        usual = file.replace("\\", "/").rpartition("/")[2] or file or "?" if cell is None else f"In[{cell}]"
-        return printable(own or usual, 200)
+        return printable(own or label(file, cell) or "?", 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""
@@ -121,6 +123,12 @@ class Places:
             known = next((qualname for first, last, qualname in owners if first <= (line or 0) <= last), name)
             self._functions[key] = printable(known)
         return self._functions[key]
+
+    def function_of(self, b: Break) -> str:
+        """The function of a break, and the place in Python's own modules, of which stacks have no entries, if it is there."""
+        name, said = self.function(b.function, b.file, b.line), _SAID.search(b.text)
+        is_below = said is not None and said[1] != b.file and package(said[1]) == "Python"
+        return f"{name} \N{RIGHTWARDS ARROW} {label(said[1], None)}:{said[2]}" if said and is_below else name
 
     def name(self, frame: Frame) -> str:
         """The name of a frame: `f`, `resume in Attention.forward`, `f (backward)`, `the cell's statements`."""

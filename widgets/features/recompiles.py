@@ -91,13 +91,10 @@ def guard_words(guard: FailedGuard) -> str:
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
         words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
     return words.format(
-        **asdict(guard),
-        then=f"is {guard.actual}" if guard.actual else "is not",
-        length=guard.actual or "another length",
-        gradient="a" if required else "no",
-        does="does not" if required else "does",
+        **asdict(guard), then=f"is {guard.actual}" if guard.actual else "is not", length=guard.actual or "another length",
+        gradient="a" if required else "no", does="does not" if required else "does",
         state=f": {guard.source}" if guard.source else " (grad mode, autocast, ...)",
-    )
+    )  # fmt: skip
 
 
 def recompile_words(recompile: Recompile) -> list[str]:

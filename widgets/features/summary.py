@@ -300,7 +300,7 @@ def _first_words(words: CauseWords, report: Report) -> str:
     if cause.kind == "recompile":
         return f"{lower_first(fix) if is_vain else fix} ({words.count}: {words.title})."
     b, *others = words.breaks
-    at = f"{where.at(b.file, b.line, b.cell)} in {where.function(b.function, b.file, b.line)}"
+    at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
     more = f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
     has_flags = report.fixes is None and report.settings  # what is only observed has none

@@ -66,7 +66,7 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))
     notes = t.part("The notes", lambda: note_lines(report, t, MOST if small else 2, 40 if whole else 3))
     if shown is not None:
-        brief = [*skipped, *fixes[:2], *run_time[:2], *inputs[:2], *notes]
+        brief = [*skipped, *fixes[: 2 if report.fixes else 6], *run_time[:2], *inputs[:2], *notes]
         room = SCREEN - len(head) - len(brief)
         return head + t.part("The overview", lambda: overview_lines(shown, t, room)) + brief
     return [

@@ -42,18 +42,9 @@ from dynascope.compiler.source.code_swap import found_once
 CandidateSource = Callable[[Problem], list[Candidate]]
 #: in the order in which they are tried; those of the first are settings, which are combined
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
-    settings.candidates,
-    numbers.candidates,
-    numbers.of_numpy,
-    guards.known_first,
-    guards.raising,
-    guards.indexing,
-    branches.candidates,
-    comprehensions.candidates,
-    messages.candidates,
-    wraps.of_the_function,
-    wraps.of_what_is_called,
-)
+    settings.candidates, numbers.candidates, numbers.of_numpy, guards.known_first, guards.raising, guards.indexing,
+    branches.candidates, comprehensions.candidates, messages.candidates, wraps.of_the_function, wraps.of_what_is_called,
+)  # fmt: skip
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
 #: of calls in eager mode, which are conditional but come before all other changes: these hold with and without them

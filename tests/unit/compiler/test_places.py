@@ -12,6 +12,7 @@ import torch
 import dynascope
 from dynascope.compiler import report
 from dynascope.compiler.source import origin
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.render import text
 
 
@@ -20,6 +21,7 @@ from dynascope.widgets.render import text
     [
         ("/home/me/model.py", None, "model.py"),
         ("/home/me/layers/__init__.py", None, "layers/__init__.py"),
+        ("C:\\py\\collections\\__init__.py", None, "collections\\__init__.py"),
         ("/tmp/ipykernel_77/123.py", 3, "In[3]"),
         ("/tmp/ipykernel_77/123.py", None, "cell"),
         ("/tmp/marimo_4711/__marimo__cell_MJUe_.py", None, "cell MJUe"),
@@ -27,7 +29,7 @@ from dynascope.widgets.render import text
     ],
 )
 def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | None, label: str) -> None:
-    assert report.label(file, cell) == label
+    assert report.label(file, cell) == Places(report.Report()).label(file, cell) == label
 
 
 def test_own_code_is_told_by_the_files_of_the_modules() -> None:

@@ -90,7 +90,6 @@ def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path
         (["1=allow"], "no statement in these lines"),
         (["9-3=allow"], "the first line first"),
         (["3-5=allow", "4-8=error"], "contradict each other"),
-        (["4=allow", "4=error"], "contradict each other"),
         (["inner=allow", "inner=error"], "contradict each other"),
         (["a b=error"], "neither a name"),
     ],

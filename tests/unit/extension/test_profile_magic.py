@@ -7,15 +7,9 @@ import re
 
 def test_profile_of_an_entry_point(shell):
     report = shell.report(
-        "%%compile --profile 3",
-        "calls = []",
-        "def f(a):",
-        "    calls.append(1)",
-        "    a.add_(1)",
-        "    torch._dynamo.graph_break()",
-        "    return a * 2",
-        "y = f(x)",
-    )
+        "%%compile --profile 3", "calls = []", "def f(a):", "    calls.append(1)", "    a.add_(1)",
+        "    torch._dynamo.graph_break()", "    return a * 2", "y = f(x)",
+    )  # fmt: skip
     assert report.profile is not None, report.notes
     assert report.profile.calls == 3
     assert [report.break_(c.break_).line for c in report.profile.breaks] == [6]

@@ -85,14 +85,9 @@ def test_no_callee_sees_the_stand_in_of_a_name(shell, lines):
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "no and (late := 5)",
-        "1 > 2 > (late := 5)",
-        "(late := 5) if no else 0",
-        "[late := i for i in []]",
-        "assert not no, (late := 5)",
-    ],
-)
+    ["no and (late := 5)", "1 > 2 > (late := 5)", "(late := 5) if no else 0", "[late := i for i in []]",
+     "assert not no, (late := 5)"],
+)  # fmt: skip
 def test_a_walrus_that_was_skipped_binds_nothing(shell, statement):
     shell("no = False")
     done = shell("%%compile", statement, "z = [late]")

@@ -99,6 +99,10 @@ def test_nothing_is_advised_that_needs_another_torch() -> None:
     assert advice(Report(), Break(id="b0", file="f.py", line=3, source="raise E", outcome="skipped"))[0].startswith("Raise it")
     logs = Break(id="b0", file="f.py", line=3, hints=["Add it to `torch._dynamo.config.ignore_logging_functions`."])
     assert advice(Report(), logs)[0].endswith(" (compiled code then logs nothing there)")
+    made = replace(logs, type="Uninitialized nn.Module", source="super().__init__()", hints=["Ensure your nn.Module instance"])
+    read = replace(logs, type="Tensor.tolist() with non-integer tensor", hints=["Ensure the input tensor to `tolist()` is"])
+    for b, step in ((made, "Make the module outside of the compiled code, "), (read, "Keep the value in a tensor, or read")):
+        assert advice(Report(), b)[0].startswith(step)
 
 
 def test_a_setting_that_holds_for_another_break_was_tried() -> None:
