@@ -7,6 +7,7 @@ configuration and completion to a shell, and hooks before and after each cell; `
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import shlex
 import sys
@@ -98,7 +99,7 @@ class DynascopeMagics(Magics):
         fixes = report.fixes_to_apply(conditional=conditional)
         if fixes is None:
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
-        *_, file = [*fixes.cells] or [""]
+        *others, file = [*fixes.cells] or [""]
         if not file:
             print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
             if not conditional and report.conditional_fix_set is not None:
@@ -106,10 +107,15 @@ class DynascopeMagics(Magics):
         else:
             shell: Any = self.shell
             shell.set_next_input(fixes.cells[file], replace=False)
-        changed = dict.fromkeys([*fixes.cells, *(edit.file for edit in fixes.edits)])
-        if names := ", ".join(label(other, cell_number(other)) for other in changed if other != file):
-            diff, fixed = (f"dynascope.last().{name}({'conditional=True' * conditional})" for name in ("patch", "fixed"))
-            print(encodable(f"For {names}, print({diff}) is the diff for git apply; `with {fixed}:` has all fixes in force"))
+        for other in others:
+            number = cell_number(other)
+            name, before = label(other, number), raw_cell(self.shell, number or 0).splitlines()
+            diff = difflib.unified_diff(before, fixes.cells[other].splitlines(), name, f"{name}, fixed", lineterm="")
+            print(encodable("\n".join([f"{name} changes, too: edit it, and run it before the new cell", *diff])))
+        changed = dict.fromkeys(edit.file for edit in fixes.edits if edit.file not in fixes.cells)
+        if names := ", ".join(label(other, cell_number(other)) for other in changed):
+            patch, fixed = (f"dynascope.last().{name}({'conditional=True' * conditional})" for name in ("patch", "fixed"))
+            print(encodable(f"For {names}, print({patch}) has the diff; `with {fixed}:` has all fixes in force"))
         for statement in unplaced_settings(fixes):
             print(f"Not in the cell: {statement}")
 

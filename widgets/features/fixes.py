@@ -135,7 +135,7 @@ def how_to_apply(report: Report) -> str:
     fixes, by = report.fixes_to_apply(conditional=True), report.patched_by
     if fixes is None or not fixes.fixes:
         return ""
-    sure, all_sure = report.fix_set is not None and bool(report.fix_set.fixes), fixes is report.fix_set
+    own, all_sure = report.fix_set or FixSet(), fixes is report.fix_set
     by_hand = unplaced_settings(fixes)
     if not (fixes.edits or fixes.cells):
         return f"No file changes: use {', '.join(by_hand)}"
@@ -143,16 +143,19 @@ def how_to_apply(report: Report) -> str:
         return ""
     if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
-        words = [both.format("")] if sure else []
-        words += [] if all_sure else ["with the conditional fixes, too: " * sure + both.format("conditional=True")]
+        words = [both.format("")] if own.fixes else []
+        words += [] if all_sure else ["with the conditional fixes, too: " * bool(own.fixes) + both.format("conditional=True")]
         return "; ".join(words)
-    verb, where = ("puts", "into a new cell") if by == "%fix" else ("writes", "into the files")
-    sure = sure and report.fix_set is not None and bool(report.fix_set.cells if by == "%fix" else report.fix_set.edits)
-    words = [f"{by} {verb} the fixes {where}"] if sure else []
-    rest = "those that hold under a condition, too" if sure else f"the fixes {where}"
-    words += [] if all_sure else [f"{by} --conditional {verb} {rest}"]
+    is_magic = by == "%fix"
+    sure = bool(own.fixes and (own.cells if is_magic else own.edits))
+    does = "puts the fixes into a new cell" if is_magic else "writes the fixes into the files"
+    if is_magic and (count := len((own if sure else fixes).cells)) > 1:
+        does = f"puts the last of {count} fixed cells into a new cell, and prints what changes in the other cells"
+    words = [f"{by} {does}"] if sure else []
+    rest = f"{does.partition(' ')[0]} those that hold under a condition, too" if sure else does
+    words += [] if all_sure else [f"{by} --conditional {rest}"]
     words += [f"by hand: {', '.join(by_hand)}"] if by_hand else []
-    if by == "%fix" and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
+    if is_magic and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
         labels = listing(sorted(label(f, None) for f in files), 100)
         words.append(f"print(dynascope.last().patch({'' if all_sure else 'conditional=True'})) has those in {labels}")
     return "; ".join(words)

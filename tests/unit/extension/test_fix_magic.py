@@ -92,7 +92,7 @@ def test_fix_says_what_is_missing(shell: Any, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "branching.py").write_text("\n".join(BRANCH))
     monkeypatch.syspath_prepend(tmp_path)
     shell("%%compile --fix --fix-seconds 600 --backend eager", "from branching import f", "f(torch.ones(3))")
-    assert "For branching.py, print(dynascope.last().patch()) is the diff for git apply" in shell("%fix").text
+    assert "For branching.py, print(dynascope.last().patch()) has the diff" in shell("%fix").text
 
 
 @pytest.fixture
@@ -152,6 +152,10 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     assert shell("%fix").text.strip() == ""
     [fixed] = texts
     assert fixed.splitlines() == ["%%compile --fix --fix-seconds 600 --backend eager --dynamic true", *cell]
+    earlier = dict.fromkeys(shell.ip.compile._filename_map.keys() - report.fix_set.cells.keys(), "import numpy")
+    report.fix_set.cells = earlier | report.fix_set.cells
+    assert " changes, too: edit it, and run it before the new cell\n--- In[" in (said := shell("%fix").text)
+    assert "-import torch\n+import numpy\n" in said
     shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
 
 

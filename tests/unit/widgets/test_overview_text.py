@@ -11,11 +11,12 @@ from dynascope.compiler.report import BreakCost, EagerOp, Fix, FixEdit, FixSet, 
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.features.overview import SCREEN, CauseWords, Overview, is_large, lower_first, overview
+from dynascope.widgets.features.overview import SCREEN, CauseWords, Overview, is_large, lower_first, overview, overview_lines
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
+from dynascope.widgets.terminal import Terminal
 
 FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
 WARM_UP = "make the calls once in eager mode before compiling, if new data does not lead to these graph breaks again"
@@ -224,7 +225,7 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
     report.patched_by, report.conditional_fix_set.cells = "%fix", {"<cell 1>": "old", "<cell 2>": "torch._dynamo.config..."}
     said = advice(report)["first"]
-    assert ". %fix --conditional puts the fixes into a new cell" in said
+    assert ". %fix --conditional puts the last of 2 fixed cells into a new cell, and prints what changes in the other" in said
     assert "; print(dynascope.last().patch(conditional=True)) has those in model.py" in said
     # also beside a break in a library, whose file is no cell
     copied = {"Copy cell with conditional fixes": "torch._dynamo.config..."}
@@ -277,6 +278,13 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     report.breaks[0].file = report.frames[0].file
     assert "your code: " in to_text(report, width=width)
     assert "zoo: " in to_text(report, width=width)
+    report.breaks[1].text = "Graph break in user code at /usr/lib/python3.11/functools.py:997"
+    report.fix_set = FixSet(notes=["No change was tried: it differs"])
+    words = " ".join(to_text(report, width=width).split())
+    assert " → functools.py:997, " in words
+    assert "note: No change was tried: it differs" in words
+    brief = overview_lines(shown(report), Terminal(False, width), 7)
+    assert "recompiles: at model.py:2 and 3 more places: another" in str(brief)
 
 
 def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
