@@ -23,6 +23,8 @@ from dynascope.compiler.source.origin import module_of
 DEEPEST = 8
 #: how `difference` begins for tensors that torch.testing cannot compare
 NOT_COMPARABLE = "not comparable"
+#: types of numbers that `torch.testing` compares; others, such as members of an IntEnum, are equal or not, as texts are
+_NUMBERS = (int, float, complex)
 #: types of values that are not compared
 _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
@@ -61,9 +63,8 @@ def _inside(value: Any) -> list[Part] | None:
     if any(module_of(base) == "builtins" for base in type(value).__mro__[:-1]):
         return None  # a set, an exception: what is in it is no attribute
     is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
-    if not is_known or module_of(type(value)).partition(".")[0] in ("torch", "dynascope", "builtins"):
-        return None
-    return places_of(value)
+    is_internal = module_of(type(value)).partition(".")[0] in ("torch", "dynascope", "builtins")
+    return places_of(value) if is_known and not is_internal else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +106,7 @@ def largest(value: Any) -> float:
 
 def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | None:
     """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough."""
-    exact = (str, bytes, bool)
-    if isinstance(actual, exact) or isinstance(expected, exact):
+    if any(isinstance(v, PLAIN) and type(v) not in _NUMBERS and not is_array(v) for v in (actual, expected)):
         is_same = type(actual) is type(expected) and actual == expected
         return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
     if isinstance(actual, torch.Tensor) is not isinstance(expected, torch.Tensor):
@@ -115,7 +115,7 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
         relative, absolute = rounding.tolerances(expected)
         torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
     except AssertionError as error:
-        if isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex)):
+        if isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS):
             return f"{actual!r}, eager {expected!r}"
         more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
         how = re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))

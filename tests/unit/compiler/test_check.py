@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,7 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (lambda x: (x + 1, [0] * other()), (), "the value[1][1] exists only in the eager call"),
         (lambda x: (x + 1, np.array(["a" * other()])), (), "the value[1] (values)"),
         (lambda x: (x + 1, np.array([other()], "M8[D]")), (), "the value[1] (values)"),
+        (lambda x: (x + 1, HTTPStatus(199 + other())), (), "the value[1] (values)"),
         (lambda x: ordered(x, other() == 5), (), "the value['a'] (values)"),
         (leaves, (Holder(None),), "argument 1.x (effects)"),
         (lambda x, model: model(x), (Counting(),), "argument 1.seen (effects)"),
@@ -115,12 +117,9 @@ def test_a_difference_is_found_wherever_it_is(function: Any, args: tuple[Any, ..
 
 
 def test_what_agrees_is_counted() -> None:
-    def mixed(x: torch.Tensor) -> Any:
-        return Pair(x + 1), {"n": 2.0, "a": np.ones(2)}
-
-    found = checked(mixed, torch.ones(3))
-    assert (found["agrees"], found["compared"]["values"]) == (True, 3)
-    assert found["words"] == "check: compiled and eager agree (3 values, 1 argument or attribute after the call)."
+    found = checked(lambda x: (Pair(x + 1), {"n": 2.0, "a": np.ones(2), "s": HTTPStatus.OK}), torch.ones(3))
+    assert (found["agrees"], found["compared"]["values"]) == (True, 4)
+    assert found["words"] == "check: compiled and eager agree (4 values, 1 argument or attribute after the call)."
 
 
 def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
