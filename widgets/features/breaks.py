@@ -265,7 +265,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
     if chosen is not None:
         return True, f"tried{'' if chosen in fixes else ' for another place'}: {chosen.verdict}"
-    if is_refused(fixes):
+    if is_refused(fixes or considered(report, [b.id for b in report.breaks], setting)):  # a setting is in force for all
         return False, f"`{name} = True` was tried and refused"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
