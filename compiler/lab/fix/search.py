@@ -703,7 +703,7 @@ class Search:
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         if len(self._steps) > self._first and last.tried.ran.compiled_again:
             names = " and ".join(dict.fromkeys(last.tried.ran.compiled_again))
-            self.found.notes.append(f"With the fixes, too, each call compiles {names} again: it guards what it changes")
+            self.found.notes.append(f"With fixes or without, calls in a row compile {names} again: it guards what it changes")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays
             was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts
