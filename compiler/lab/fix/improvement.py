@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -178,6 +179,15 @@ def more_captured(after: TrialResult, before: TrialResult) -> int:
     if after.eager_ops is None or before.eager_ops is None:
         return operations(after.report) - operations(before.report)
     return before.eager_ops - after.eager_ops
+
+
+def captures_less(after: TrialResult, before: TrialResult) -> bool:
+    """Whether fewer operations are in graphs, and a call then does more outside of them, or no graph has operations any more.
+
+    Two examples: with another graph break, in a loop, a frame is skipped; messages that are printed after a graph cost less.
+    """
+    is_costly = after.counts.cost > (before.counts.cost or math.inf) or not operations(after.report)
+    return is_costly and operations(after.report) < operations(before.report)
 
 
 def gain(after: Report, before: Report) -> str:

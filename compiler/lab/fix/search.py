@@ -106,6 +106,8 @@ class _Step:
     gains: int = 0
     #: how many frames no longer run eagerly though no more is captured, as where a generator is not started: no gain
     vain: int = 0
+    #: the program before a change with which less is captured; None if no less is
+    lost: TrialResult | None = None
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
     #: whether it is verified by itself, and not only by a later one
@@ -124,10 +126,10 @@ class _Step:
         return self.tried.found if self.is_verified and isinstance(self.tried.found, Verification) else None
 
     @property
-    def badness(self) -> tuple[int, int, int]:
+    def badness(self) -> tuple[bool, int, int, int]:
         # smaller is better; a change that only moves a break may capture more, too, but does not count as better
         eager = improvement.eager_frames(self.report) + self.vain
-        return len(self.report.breaks) + eager, self.report.summary.recompiles, -self.gains
+        return self.lost is not None, len(self.report.breaks) + eager, self.report.summary.recompiles, -self.gains
 
 
 def _verified(steps: Sequence[_Step], number: int) -> Verification:
@@ -412,11 +414,11 @@ class Search:
             return False
         step, worse = self._steps[best], dropped[0]
         new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
-        what = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break"
+        what = "it" if worse.lost is None else "less is captured then, and it"
+        what += f" only moves the graph break to {new}" if new else " only uncovers another graph break"
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
-        what += f", for which no fix was found{sure}"
-        self._drop_from(best + 1, what + ("" if self.found.is_complete else " in time"))
-        return any(step.instead for step in dropped)
+        self._drop_from(best + 1, f"{what}, for which no fix was found{sure}" + ("" if self.found.is_complete else " in time"))
+        return any(step.instead or step.lost is not None for step in dropped)
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step, and drop those after it, which build on it and may be tried again."""
@@ -430,9 +432,10 @@ class Search:
 
     def _improved(self, step: _Step) -> _Step | None:
         """The next step, with one more break or recompile fixed; None if no other can be."""
-        problems: list[Break | Recompile] = [*self._ordered(step), *step.report.recompiles]
-        for problem in problems:
-            key = _key(problem, step.report, step.plan)
+        problems = list[tuple[improvement.Key, Break | Recompile]]()
+        problems += [(improvement.break_key(b, step.plan), b) for b in self._ordered(step)]
+        problems += [(improvement.recompile_key(r, step.report, step.plan), r) for r in step.report.recompiles]
+        for key, problem in problems:
             if key not in self._given_up:
                 if (better := self._first_that_holds(problem, key, step)) is not None:
                     return better
@@ -443,8 +446,7 @@ class Search:
         """The breaks of a step; if the run was profiled, the most expensive come first."""
         measured = self._report.profile.breaks if self._report.profile is not None else []
         seconds = {cost.break_: cost.seconds or 0.0 for cost in measured}
-        costs = {improvement.break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
-        return sorted(step.report.breaks, key=lambda b: -costs.get(improvement.break_key(b, step.plan), 0.0))
+        return sorted(step.report.breaks, key=lambda b: -seconds.get(self._id(b, step) or "", 0.0))
 
     def _id(self, b: Break, step: _Step) -> str | None:
         """The run's id of a step's break; None if the run does not have it."""
@@ -552,7 +554,8 @@ class Search:
                 raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
-            better = _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
+            then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
+            better.lost = then if improvement.captures_less(after, then) else None
             worse, more = _why_worse(problem, after.report, plan, step), improvement.more_captured(after, before)
             if more <= 0:
                 better.vain += max(0, improvement.eager_frames(before.report) - improvement.eager_frames(after.report))
@@ -730,8 +733,7 @@ class Search:
         stopped = self._why_stopped or TIME_LIMIT
         taken, gone = dict[str, str](), set[str]()
         chosen = [step.fix for step in self._steps[1:]]
-        for step in self._steps[1:]:
-            fix = step.fix
+        for step, fix in zip(self._steps[1:], chosen, strict=True):
             if not fix.chosen:
                 fix.reason = f"not verified: {stopped}"
                 continue
@@ -762,12 +764,6 @@ class Search:
         waiting = self._has_conditional and not self._allows_conditions
         if time.perf_counter() - self._started > self._seconds * (_SURE_SHARE if waiting else 1):
             raise OutOfTime
-
-
-def _key(problem: Break | Recompile, report: Report, plan: Plan) -> improvement.Key:
-    if isinstance(problem, Break):
-        return improvement.break_key(problem, plan)
-    return improvement.recompile_key(problem, report, plan)
 
 
 def _name(frame: str, report: Report) -> str:
