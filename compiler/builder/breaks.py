@@ -107,11 +107,9 @@ class RegionFlags:
         return self._flags(frame, flag, end.fullgraph, self._regions_around([s.call for s in end.stopped]))
 
     def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, around: list[list[_ActiveRegion]]) -> Flags:
-        innermost = next((regions[-1] for regions in around if regions), None)
-        if innermost is None:
-            caller = self._caller.get(frame.id)
-            innermost = caller if caller is not None and caller.flag == flag else None
-        return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
+        caller = self._caller.get(frame.id)
+        around = [*around, [caller] if caller is not None and caller.flag == flag else []]
+        return Flags(flag, fullgraph, next((regions[-1].origin for regions in around if regions), FlagOrigin()))
 
     def _regions_around(self, calls: list[TracedCall]) -> list[list[_ActiveRegion]]:
         """For each of these calls, the active regions, outermost first; the calls are nested and given innermost first."""
@@ -138,7 +136,8 @@ _STEPPED = """Graph break that cannot be resumed
   Explanation: Dynamo hit a graph break after this line and cannot resume there. This torch does not say at which line."""
 #: what Dynamo says if it skips a frame because of a break in a loop
 _LOOP = re.compile(r"graph break in (?:a for/while )?loop")
-_WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
+#: the worst last
+_OUTCOMES: list[Outcome] = ["resumed", "skipped", "raised"]
 
 
 class Latest(NamedTuple):
@@ -300,14 +299,14 @@ class BreakTable:
     def add(self, broken: Break, hit: Hit) -> None:
         """Add a hit to its break, which has the worst outcome of its hits.
 
-        It takes the flags of its first hit, then those of each worse one, and of the first one in a region if it has none yet.
+        It has the flags of its first hit that raised, else of one that no region allows, else of one with known flags.
         """
-        flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
-        broken.hits.append(hit)
-        if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
+        flags = self._flags[id(hit)]
+        if not broken.hits or _weight(hit.outcome, flags.allowed) > _weight(broken.outcome, broken.allowed):
             broken.error_on_graph_break, broken.fullgraph, broken.region = flags
             broken.allowed = flags.allowed
-        broken.outcome = hit.outcome if worse else broken.outcome
+        broken.hits.append(hit)
+        broken.outcome = max(broken.outcome, hit.outcome, key=_OUTCOMES.index)
 
     def known(self, at: StackEntry, first: dynamo_texts.Part) -> Break | None:
         """The known break of this type at this place; if a column is unknown, the only one on the line."""
@@ -342,6 +341,11 @@ class BreakTable:
         self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
+
+
+def _weight(outcome: Outcome, allowed: bool | None) -> tuple[bool, int]:
+    """How much a hit's flags count for its break."""
+    return outcome == "raised", [None, True, False].index(allowed)
 
 
 def _branches_on_item(source: str) -> bool:

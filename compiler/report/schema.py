@@ -238,7 +238,7 @@ class Break(Part, kw_only=True):
     fullgraph: bool | None = None
     #: what set `error_on_graph_break`
     region: FlagOrigin = field(default_factory=FlagOrigin)
-    #: whether a region explicitly allows graph breaks there; None: unknown
+    #: whether regions explicitly allow graph breaks there, at all of its hits; None: unknown
     allowed: bool | None = None
     #: whether the break was absent when the same calls were traced again from the state that they had left; None: unknown
     first_call_only: bool | None = None
