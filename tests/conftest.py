@@ -32,16 +32,17 @@ FULL = (
     "test_pytest_plugin.py::test_a_failing_block", "in_a_projects_own_tests", "test_papermill", "test_without_subshells",
     "test_a_run_again_can_be_stopped", "test_a_hung_cell_is_killed", "faults_are_named[a time-out]",
     "faults_are_named[another place]", "faults_are_named[an error", "faults_are_named[a lost break]",
-    "test_the_scripts_own_end_is_ours[leave-7]", "test_a_script_that_wraps_or_keeps", "test_a_report_that_cannot_be_saved",
-    "test_run_and_report.py::test_a_module", "a_patch_is_printed_whatever", "characters_that_the_output_lacks",
-    "a_hook_that_exits", "the_names_that_python_gives_it", "test_steps_are_rehearsed", "test_stages.py::test_cold_warm",
-    "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ",
+    "test_the_scripts_own_end_is_ours[script.py leave", "test_the_scripts_own_end_is_ours[-m",
+    "test_a_script_that_wraps_or_keeps", "test_a_report_that_cannot_be_saved", "a_patch_is_printed_whatever",
+    "characters_that_the_output_lacks", "a_hook_that_exits", "the_names_that_python_gives_it", "test_steps_are_rehearsed",
+    "test_stages.py::test_cold_warm", "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ",
     "test_search.py::test_functions_methods_closures_and_modules", "test_what_is_chosen_holds_on_new_inputs",
     "trying-inductor]", "test_products_and_sums_that", "first_gradient_that_differs_is_named[1]",
     "test_a_parameter_that_a_graph_changes", "tests/real/", "test_recompiles_that_go_", "test_a_script_that_compiles_nothing",
     "axe_finds_nothing_grave[light]", "is_judged_by_its_precision", "becomes_an_operator", "other_inputs_make_endless",
-    "the_byte_order_mark[<lambda>0]", "is_written_where_it_is_called[{f}", "is_written_where_it_is_called[@torch.compile\\ndef",
-    "and_a_new_break_is_named", "without_outputs_has_nothing", "so_it_does_under_inductor[500]", "every_change_is_undone[6]",
+    "the_byte_order_mark[<lambda>0]", "is_written_where_it_is_called[{f}",
+    "is_written_where_it_is_called[@torch.compile\\ndef", "and_a_new_break_is_named", "without_outputs_has_nothing",
+    "so_it_does_under_inductor[500]", "every_change_is_undone[6]",
 )  # fmt: skip
 #: one JupyterLab and one browser; one build
 TOGETHER = ("tests/browser/", "tests/unit/packaging/")

@@ -1,8 +1,9 @@
 """`--check`: compares what compiled code does with what eager code does.
 
 The last call of a compiled function is replayed twice, compiled and with torch's stance "force_eager", from the same state and
-with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes, or,
-where they were computed with less precision, with the rounding of the lowest precision on the way.
+with the same random seeds, and where these differ, a second time in eager mode.  The outcomes are compared with the tolerances
+of `torch.testing.assert_close` for their dtypes, or, where they were computed with less precision, with the rounding of the
+lowest precision on the way.
 
 A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference shows nothing.
 """
@@ -10,6 +11,7 @@ A backend may draw other random numbers than eager code (Inductor does), so if a
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from dataclasses import replace
 
 from dynascope.compiler.capture.torch_private import config, hook_installer
@@ -72,7 +74,10 @@ def compare(call: RecordedCall | None) -> Check:
             error = compiled.error or eager.error
             if error is not None:
                 raise error
-            checked = outcome(compiled, eager)
+            checked, varying = outcome(compiled, eager), set[str]()
+            if checked.differences:
+                varying = _varying(eager, experiment.run(Variant(call.entry, True)))
+                checked = outcome(compiled, eager, varying)
             raised = len(_raised(compiled, eager))  # which no numbers explain
             if len(checked.differences) > raised:
 
@@ -81,7 +86,7 @@ def compare(call: RecordedCall | None) -> Check:
 
                 exact = in_float64(0.0)  # perhaps they differ because of a precision that is lower than that of the values
                 if exact.error is None:
-                    checked = outcome(compiled, replace(eager, precisions=exact.precisions))
+                    checked = outcome(compiled, replace(eager, precisions=exact.precisions), varying)
                 if (count := len(checked.differences) - raised) > 0:
                     checked.numbers = verdict.compare(compiled, eager, exact, in_float64, count)
     except Exception as error:
@@ -90,8 +95,8 @@ def compare(call: RecordedCall | None) -> Check:
     return checked
 
 
-def outcome(compiled: Observation, eager: Observation) -> Check:
-    """Compare two observations of one call."""
+def outcome(compiled: Observation, eager: Observation, varying: Container[str] = ()) -> Check:
+    """Compare two observations of one call; `varying`: what is not compared, as it is another in each eager call: a time."""
     raised = _raised(compiled, eager)
     checked = Check(not_compared=eager.opaque, differences=[*raised])
     for what, expected in eager.parts.items():
@@ -110,11 +115,13 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
             text = difference(a, b, rounding)
             if text is None and rounding.precision is not None and difference(a, b) is not None:
                 checked.judged_by[name] = str(rounding.precision).removeprefix("torch.")
-            if text is not None and text.startswith(NOT_COMPARABLE):  # nested tensors, for example
+            if text is None:
+                continue
+            if (part := f"{name} ({what})") in varying or text.startswith(NOT_COMPARABLE):  # nested tensors, for example
                 checked.compared[what] -= name not in eager.unchanged
-                checked.not_compared.append(f"{name} ({what})")
-            elif text is not None:
-                checked.differences.append(f"{name} ({what}): {text}")
+                checked.not_compared.append(f"{part}, another in each eager call" if part in varying else part)
+            else:
+                checked.differences.append(f"{part}: {text}")
     if checked.differences and (compiled.drew or eager.drew) and not raised:
         setting = "with Inductor, torch._inductor.config.fallback_random = True makes them the same"
         if not eager.drew:  # in graphs, NumPy's numbers are torch's
@@ -126,6 +133,14 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
     else:
         checked.agrees = not checked.differences
     return checked
+
+
+def _varying(eager: Observation, again: Observation) -> set[str]:
+    """The parts that are others when the call is made once more in eager mode: times, for example."""
+    pairs = [
+        (w, name, a, b) for w in eager.parts for (name, a), (_, b) in zip(eager.parts[w], again.parts.get(w, ()), strict=False)
+    ]
+    return {f"{name} ({w})" for w, name, a, b in pairs if difference(a, b) is not None or (isinstance(a, float) and a != b)}
 
 
 def _raised(compiled: Observation, eager: Observation) -> list[str]:

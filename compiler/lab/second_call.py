@@ -105,11 +105,11 @@ def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
-    own = report.own_breaks
+    own = [b for b in report.own_breaks if not b.allowed]  # here, code is not split by the regions of `--region`
     if not own or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
-    others = len(again - set(map(_place, own)))
+    others = len(again - set(map(_place, own))) if own == report.own_breaks else 0
     for broken in own:
         broken.first_call_only = _place(broken) not in again
     first = sum(bool(b.first_call_only) for b in own)

@@ -145,8 +145,8 @@ class CellRun:
         use_raw_texts(self.shell, report, self.cell.file)
         if any(fixes is not None and fixes.cells for fixes in (report.fix_set, report.conditional_fix_set)):
             report.patched_by = "%fix"
-        are_statements = report.compiled in ([], [user_name(STATEMENTS)])
-        self.key = self.key or cell_id(self.shell) or (self.cell.text if are_statements else tuple(report.compiled))
+        has_functions = self.compiles and report.compiled not in ([], [user_name(STATEMENTS)])
+        self.key = self.key or cell_id(self.shell) or (tuple(report.compiled) if has_functions else self.cell.text)
         previous = add_to_history(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
@@ -240,7 +240,7 @@ class CompiledCell:
         names = [n for n, v in values.items() if not is_some or is_module(v) or not ("." in n or isinstance(v, FunctionType))]
         if names:
             options = " ".join(f"-f {name}" for name in (*called, *names))
-            notes.append(f"{', '.join(names)} ran eagerly: to compile all that the cell calls, use {options}.")
+            notes.append(f"{', '.join(names)} ran eagerly: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")
         elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
             notes.append(why_nothing_ran(defined, self.namespace))
         return value

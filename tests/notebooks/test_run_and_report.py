@@ -56,13 +56,13 @@ def test_a_script_runs_as_under_python_then_the_report(script: Path, tmp_path: P
     assert (tmp_path / "out.html").read_text().startswith("<!")
 
 
-@pytest.mark.parametrize(("how", "status"), [("fail", 1), ("leave", 7)])
-def test_the_scripts_own_end_is_ours(script: Path, how: str, status: int) -> None:
-    done = call("run", "script.py", how, folder=script.parent)
+@pytest.mark.parametrize(("command", "status"), [("script.py fail", 1), ("script.py leave", 7), ("-m script leave", 7)])
+def test_the_scripts_own_end_is_ours(script: Path, command: str, status: int) -> None:
+    done = call("run", *command.split(), folder=script.parent)
     assert done.returncode == status
     assert "1 graph break" in done.stdout
-    if how == "fail":
-        plain = subprocess.run([sys.executable, "script.py", how], cwd=script.parent, capture_output=True, text=True)
+    if status == 1:
+        plain = subprocess.run([sys.executable, "script.py", "fail"], cwd=script.parent, capture_output=True, text=True)
         assert done.stderr.splitlines()[0] == plain.stderr.splitlines()[0]
         assert done.stderr.splitlines()[1] == plain.stderr.splitlines()[1]
         assert done.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
@@ -77,12 +77,6 @@ def test_what_ended_the_script_is_in_the_report(script: Path, tmp_path: Path) ->
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback (most recent call last):\n")
     assert "stopped by an error\n✗ Unsupported at script.py:4: Failed to trace builtin operator" in done.stdout
-
-
-def test_a_module(script: Path) -> None:
-    done = call("run", "-m", "script", "leave", folder=script.parent)
-    assert done.returncode == 7
-    assert "1 graph break" in done.stdout
 
 
 def test_a_report_of_a_trace(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

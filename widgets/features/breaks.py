@@ -183,6 +183,7 @@ def advice(report: Report, b: Break) -> list[str]:
     untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made + ["Ensure the input tensor to `tolist()`"]  # other values
+    untrue.append("Call .detach() before returning")  # which is not what `requires_grad_()` is for
     untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
     said = (h for h in b.hints if h.strip() and told and not h.startswith((*untrue,)))
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in said]
@@ -265,7 +266,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
     if chosen is not None:
         return True, f"tried{'' if chosen in fixes else ' for another place'}: {chosen.verdict}"
-    if is_refused(fixes or considered(report, [b.id for b in report.breaks], setting)):  # a setting is in force for all
+    tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
+    if is_refused([fix for fix in tried if len(fix.settings) == 1] or tried):  # what was refused may be another one beside it
         return False, f"`{name} = True` was tried and refused"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)

@@ -181,7 +181,7 @@ def fix_row(fix: Fix, report: Report) -> FixRow:
     diff: list[str] = []
     for edit in fix.edits:
         changed = list(difflib.unified_diff(edit.before.splitlines(), edit.after.splitlines(), n=CONTEXT, lineterm=""))[2:]
-        diff += [line for line in changed if not line.startswith("@@")]
+        diff += [" …" if line.startswith("@@") else line for line in changed][not diff :]
     diff += [f"+{line}" for line in setting_lines(fix.settings)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]

@@ -62,8 +62,8 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     skipped = eager_frames(after) - eager_frames(before)
     if skipped > 0 and skipped >= len(before.breaks) - len(after.breaks):
         return f"{plural(skipped, 'more frame')} skipped"
-    if after.summary.recompiles > before.summary.recompiles:
-        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
+    if (more := after.summary.recompiles - before.summary.recompiles) > 0:
+        return plural(more, "new recompile")
     if len(new) > 1 and len(after.breaks) > len(before.breaks):
         return f"{plural(len(new), 'new graph break')}: {', '.join(dict.fromkeys(_words(other) for _, other in new[:3]))}"
     return None
@@ -170,8 +170,13 @@ def captures_more(after: Report, before: Report) -> bool:
 
 
 def operations(report: Report) -> int:
-    """The number of operations in graphs, without `clone` and `detach`: rewrites add them, and compiling them gains nothing."""
-    return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
+    """The number of operations in graphs, but for those of recompiles.
+
+    `clone` and `detach` are left out: rewrites add them, and compiling them gains nothing.
+    """
+    again = {f.id for f in report.frames if f.recompile_of is not None}
+    graphs = [g for g in report.graphs if g.frame not in again]
+    return sum((g.ops or 0) - sum(node.target in ("clone", "detach") for node in g.nodes) for g in graphs)
 
 
 def more_captured(after: TrialResult, before: TrialResult) -> int:
@@ -181,13 +186,17 @@ def more_captured(after: TrialResult, before: TrialResult) -> int:
     return before.eager_ops - after.eager_ops
 
 
-def captures_less(after: TrialResult, before: TrialResult) -> bool:
-    """Whether fewer operations are in graphs, and a call then does more outside of them, or no graph has operations any more.
+def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
+    """What is worse, whatever became of a break: recompiles are more, or less is captured; "" if neither.
 
-    Two examples: with another graph break, in a loop, a frame is skipped; messages that are printed after a graph cost less.
+    Less is captured if fewer operations are in graphs, and a call then does more outside of them, or no operation is in one.
+    Two examples: with another graph break, in a loop, a frame is skipped; messages printed after a graph cost less.
     """
     is_costly = after.counts.cost > (before.counts.cost or math.inf) or not operations(after.report)
-    return is_costly and operations(after.report) < operations(before.report)
+    if is_costly and operations(after.report) < operations(before.report):
+        return "less is captured then"
+    more = after.report.summary.recompiles - before.report.summary.recompiles
+    return plural(more, "new recompile") if more > 0 else ""
 
 
 def gain(after: Report, before: Report) -> str:

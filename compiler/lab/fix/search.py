@@ -106,7 +106,7 @@ class _Step:
     gains: int = 0
     #: how many frames no longer run eagerly though no more is captured, as where a generator is not started: no gain
     vain: int = 0
-    #: the program before a change with which less is captured; None if no less is
+    #: the program before a change with which it is worse elsewhere; None if it is not
     lost: TrialResult | None = None
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
@@ -258,9 +258,8 @@ class Search:
                 self.found.notes.append("The graph breaks do not come back when each call is repeated: at first, it did more")
         times, calls = self._report.summary.recompiles, plural(len(self._trials.calls), "call")
         if len(self._steps) == 1 and (lost := times - ran.report.summary.recompiles) > 0:
-            self.found.notes.append(
-                f"Repeating {calls} gives {plural(times - lost, 'recompile')}, not {times}: no change was tried for the rest"
-            )
+            again = f"Repeating {calls} gives {plural(times - lost, 'recompile')}, not {times}"
+            self.found.notes.append(f"{again}: no change was tried for what does not come back")
         return True
 
     def _warm_up(self, again: TrialResult) -> None:
@@ -414,8 +413,11 @@ class Search:
             return False
         step, worse = self._steps[best], dropped[0]
         new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
-        what = "it" if worse.lost is None else "less is captured then, and it"
-        what += f" only moves the graph break to {new}" if new else " only uncovers another graph break"
+        elsewhere = improvement.why_worse_elsewhere(worse.tried.ran, worse.lost) if worse.lost is not None else ""
+        moves = (
+            f"it only moves the graph break to {new}" if new else "" if elsewhere else "it only uncovers another graph break"
+        )
+        what = ", and ".join(filter(None, [elsewhere, moves]))
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
         self._drop_from(best + 1, f"{what}, for which no fix was found{sure}" + ("" if self.found.is_complete else " in time"))
         return any(step.instead or step.lost is not None for step in dropped)
@@ -555,7 +557,7 @@ class Search:
             if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
-            better.lost = then if improvement.captures_less(after, then) else None
+            better.lost = then if improvement.why_worse_elsewhere(after, then) else None
             worse, more = _why_worse(problem, after.report, plan, step), improvement.more_captured(after, before)
             if more <= 0:
                 better.vain += max(0, improvement.eager_frames(before.report) - improvement.eager_frames(after.report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
@@ -168,6 +169,12 @@ def test_random_numbers_that_the_backend_draws_itself_are_no_difference() -> Non
     assert "unknown whether compiled and eager agree" in found["words"]
     assert "a backend may draw other numbers than eager code" in found["words"]
     assert checked(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(100))["agrees"] is True
+
+
+def test_what_is_another_in_each_eager_call_is_not_compared() -> None:
+    found = checked(lambda times: (times.append(time.perf_counter_ns() % 10**6), torch.rand(1))[1], [])
+    assert found["agrees"] is True
+    assert found["not_compared"] == ["argument 0[0] (effects), another in each eager call"]
 
 
 def test_gradients_of_a_computed_argument_are_compared() -> None:

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.lab.fix.improvement import why_worse_elsewhere
+from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.fix.verification import Verification
 from dynascope.compiler.report import Report, time_text
 
@@ -151,3 +153,16 @@ def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.Monkey
 
 def test_one_other_input_is_one_other() -> None:
     assert Verification(variations=1).words() == "agrees with eager on the recorded inputs and 1 other"
+
+
+def test_a_change_is_worse_elsewhere_by_recompiles_and_by_what_no_version_captures_any_more() -> None:
+    def trial(*sizes: int, dynamic: bool | None = None, ops: int = 0) -> TrialResult:
+        torch._dynamo.reset()
+        with dynascope.observe() as recording:
+            for n in sizes:
+                torch.compile(lambda x: x.sin() + 1, backend="eager", dynamic=dynamic)(torch.ones(n))
+        return TrialResult(recording.report, graph_runs=2, eager_ops=ops)
+
+    two, one = trial(2, 3), trial(2, 3, dynamic=True, ops=2)
+    assert (why_worse_elsewhere(one, two), why_worse_elsewhere(two, one)) == ("", "1 new recompile")
+    assert why_worse_elsewhere(trial(), two) == "less is captured then"

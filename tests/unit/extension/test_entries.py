@@ -99,7 +99,7 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...), or use -f f."),
         (
             ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
-            "f ran eagerly: to compile all that the cell calls, use -f f.",
+            "f ran eagerly: to compile it, use -f f.",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_compiled_function_that_is_not_called(shell):
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     cell = ["def make(k):", "    return lambda t: t * k", "h = make(3)", "y = h(x)"]
     report = shell.report("%%compile", *cell)
-    assert report.notes == ["h ran eagerly: to compile all that the cell calls, use -f make -f h."]
+    assert report.notes == ["h ran eagerly: to compile it, use -f make -f h."]
     assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1
     assert shell.ns["y"].tolist() == [3] * 3
 
@@ -253,25 +253,25 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x)); log(y)")
-    assert report.notes == ["earlier, net ran eagerly: to compile all that the cell calls, use -f log -f earlier -f net."]
+    assert report.notes == ["earlier, net ran eagerly: to compile them, use -f log -f earlier -f net."]
     hooked = ("h = net.register_forward_hook(hook)", "net(x)", "h.remove()")
     report = shell.report("%%compile", "def hook(*_): pass", *hooked)
-    assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f net."]
+    assert report.notes == ["net ran eagerly: to compile it, use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     unchanged, eager = shell.report("%%compile", *own).notes
     assert unchanged == "f was left unchanged: it is decorated with @own."
-    assert eager == "f ran eagerly: to compile all that the cell calls, use -f f."
+    assert eager == "f ran eagerly: to compile it, use -f f."
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
 
 
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     shell("net = torch.nn.Linear(3, 2)", "def show(y): return y")
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
-    assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f loss -f net."]
+    assert report.notes == ["net ran eagerly: to compile it, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
     shell("class Runner:", "    def __call__(self, t): return net(t)", "run = Runner()")
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(run(x)))")
-    assert report.notes == ["run ran eagerly: to compile all that the cell calls, use -f loss -f run."]
+    assert report.notes == ["run ran eagerly: to compile it, use -f loss -f run."]

@@ -67,17 +67,12 @@ def broken(id: str, line: int, code: str = BREAK, text: str = "", **more: Any) -
     column = text.index(code)
     kind = more.get("type", f"Call to `{BREAK}`")
     values: dict[str, Any] = {
-        "type": kind,
-        "reason": kind,
-        "gb_ids": ["GB0025"],
-        "urls": [URL],
-        "function": "f",
-        "explanation": "User-inserted graph break. Message: None",
-        "hints": [f"Remove the `{BREAK}` call."],
+        "type": kind, "reason": kind, "gb_ids": ["GB0025"], "urls": [URL], "function": "f",
+        "explanation": "User-inserted graph break. Message: None", "hints": [f"Remove the `{BREAK}` call."],
         "region": of.FlagOrigin(kind="default"),
         **dict.fromkeys(("error_on_graph_break", "fullgraph", "allowed"), False),
         "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
-    } | more
+    } | more  # fmt: skip
     place: dict[str, Any] = {"file": CELL, "line": line, "column": column, "cell": 3, "source": text}
     b = of.Break(id=id, end_line=line, end_column=column + len(code), **place, **values)
     b.stack = b.stack or [of.StackEntry(function=b.function, **place)]
@@ -90,19 +85,11 @@ def report(source: str, name: str, **more: Any) -> of.Report:
     r.sources = [of.Source(file=CELL, label="In[3]", cell=3, excerpts=[of.Excerpt(line=1, text=source)])] if source else []
     drawn = [f for f in r.frames if f.status != "ignored"]
     r.summary = of.Summary(
-        frames=len(drawn),
-        graphs=len(r.graphs),
-        ops=sum(g.ops or 0 for g in r.graphs),
-        breaks=len(r.breaks),
-        resumes=sum(f.kind == "resume" for f in drawn),
-        skipped=sum(f.status == "skipped" for f in drawn),
-        recompiles=len(r.recompiles),
-        compile_seconds=0.84,
-        empty=sum(f.status == "empty" for f in drawn),
-        failed=sum(f.status == "failed" for f in drawn),
-        unfinished=sum(f.status == "unfinished" for f in drawn),
+        **{name: sum(f.status == name for f in drawn) for name in ("skipped", "empty", "failed", "unfinished")},
+        frames=len(drawn), graphs=len(r.graphs), ops=sum(g.ops or 0 for g in r.graphs), breaks=len(r.breaks),
+        resumes=sum(f.kind == "resume" for f in drawn), recompiles=len(r.recompiles), compile_seconds=0.84,
         unexpected=sum(not b.allowed for b in r.breaks),
-    )
+    )  # fmt: skip
     return r
 
 
