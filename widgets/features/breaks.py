@@ -176,7 +176,7 @@ def advice(report: Report, b: Break) -> list[str]:
     told = not (is_by_design(b) or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
-    at = {(place.file, place.line) for place in (b, caller) if place is not None}
+    at = {(place.file, place.function, place.line) for place in (b, caller) if place is not None}
     fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
     untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
@@ -322,17 +322,20 @@ def own_caller(b: Break) -> StackEntry | None:
     return next((e for e in own if e.file != b.file), None)
 
 
-def passed_by_error(report: Report) -> set[tuple[str, int]]:
-    """File and line of the places that an error of the user's own code passed through; empty if there was none."""
-    error = report.error
-    return {(call.file, call.line) for call in error.calls} if error is not None and error.origin == "user" else set()
+def passed_by_error(report: Report) -> set[tuple[str, str, int]]:
+    """File, function and line of the places that an error of the user's own code passed through; empty if there was none.
+
+    With the function, as a lambda may be on a line of another one.  Statements that are not compiled run as a module's.
+    """
+    calls = report.error.calls if report.error is not None and report.error.origin == "user" else []
+    return {(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in calls}
 
 
-def _not_resumed(report: Report, b: Break) -> set[tuple[str, int | None]]:
-    """File and line of the hits after which no function was seen to resume; later versions may use that of an earlier one."""
-    files = {f.id: f.file for f in report.frames}
-    resumed = {(files.get(h.frame, ""), h.line) for h in b.hits if h.resumes}
-    return {(files.get(h.frame, ""), h.line) for h in b.hits} - resumed
+def _not_resumed(report: Report, b: Break) -> set[tuple[str, str, int | None]]:
+    """The places of the hits after which no function was seen to resume; later versions may use that of an earlier one."""
+    functions = {f.id: (f.file, f.name) for f in report.frames}
+    hits = [((*functions.get(h.frame, ("", "")), h.line), h.resumes) for h in b.hits]
+    return {place for place, _ in hits} - {place for place, resumes in hits if resumes}
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
