@@ -71,8 +71,10 @@ def compare(call: RecordedCall | None) -> Check:
         unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)
         with hook_installer.HOOKS.paused(), unlimited, Experiment(call) as experiment:
             compiled, eager = (experiment.run(Variant(call.entry, is_eager)) for is_eager in (False, True))
-            error = compiled.error or eager.error
-            if error is not None:
+            if (error := compiled.error or eager.error) is not None:
+                if compiled.error is None:
+                    only = f"the eager call raises {error_words(error)}; the compiled call does not"
+                    return Check(agrees=False, differences=[only])
                 raise error
             checked, varying = outcome(compiled, eager), set[str]()
             if checked.differences:

@@ -177,6 +177,11 @@ def test_what_is_another_in_each_eager_call_is_not_compared() -> None:
     assert found["not_compared"] == ["argument 0[0] (effects), another in each eager call"]
 
 
+def test_an_error_that_only_eager_code_raises_is_a_difference() -> None:
+    found = checked(lambda x: x.sin().numpy(), torch.ones(1, requires_grad=True))
+    assert "compiled and eager differ: the eager call raises RuntimeError: Can't call numpy() on Tensor" in found["words"]
+
+
 def test_gradients_of_a_computed_argument_are_compared() -> None:
     weight = torch.ones(3, requires_grad=True)
     found = checked(lambda h: h.sin() * 2, weight * 2, backend="aot_eager")
