@@ -116,9 +116,10 @@ def test_the_times_of_a_call_are_short_ones() -> None:
 def test_a_diff_shows_what_changes_in_an_edit() -> None:
     report = fixed()
     [edit] = report.fixes[0].edits
-    edit.before = "    a = 1\n    torch._dynamo.graph_break()\n"
-    edit.after = "    a = 1\n    logged = 1  # <script>\n"
+    edit.before = "    a = 1\n    torch._dynamo.graph_break()\n" + "    b\n" * 5
+    edit.after = "    a = 1\n    logged = 1  # <script>\n" + "    b\n" * 5 + "    c\n"
     diff = ["     a = 1", "-    torch._dynamo.graph_break()", "+    logged = 1  # <script>"]
+    diff += ["     b", "     b", " …", "     b", "     b", "+    c"]
     [part] = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert part["body"]["chosen"][0]["diff"] == diff
     assert "\n".join(" " * 6 + line for line in diff) in to_text(report, colour=False)
