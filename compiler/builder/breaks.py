@@ -27,7 +27,7 @@ from typing import NamedTuple
 from dynascope.compiler.builder import compile_records, dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, same_line
 from dynascope.compiler.builder.dynamo_texts import BreakText
-from dynascope.compiler.builder.events import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
+from dynascope.compiler.builder.events import FrameEnd, GraphEnd, Location, Region, ResumeMade, Stop, TracedCall
 from dynascope.compiler.builder.guards import callers
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, Resume, StackEntry
 from dynascope.compiler.source import lines
@@ -191,6 +191,7 @@ class BreakTable:
             return None
         if end is not None and stack[-1].column is None and stack[-1].carets is None:
             stack[-1] = _with_columns(stack[-1], end)
+        stack = [*stack, *_in_generators(stack[-1], end.stopped if end is not None else [])]
         # from Python 3.12 on, a comprehension is part of the function: Dynamo runs it eagerly, and resumes after it
         resumed_here = bool(record.resumes) and len(stack if stepped or not own else own) == 1
         rest_is_eager = (stepped or "skipping the rest of the function" in text.text) and not resumed_here
@@ -381,6 +382,13 @@ def _with_columns(innermost: Location, end: GraphEnd) -> Location:
     candidates = [*(s.location for s in end.stopped[:1]), end.location]
     located = next((c for c in candidates if same_line(c, innermost)), innermost)
     return replace(located, function=innermost.function)
+
+
+def _in_generators(innermost: Location, stopped: list[Stop]) -> list[Location]:
+    """The places in the generators that run at the innermost entry of a user stack, which lacks them."""
+    places = [s.location for s in stopped]
+    depth = next((i for i, p in enumerate(places) if same_line(p, innermost) and p.function == innermost.function), 0)
+    return places[:depth][::-1]
 
 
 #: (`CompileRecord.reset_period`, name of a function, its file)

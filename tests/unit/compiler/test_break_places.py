@@ -104,6 +104,15 @@ def test_breaks_that_begin_in_one_column_are_told_apart_by_where_they_end() -> N
         assert [(b.column, (b.end_line or 0) - b.line, b.end_column) for b in breaks] == [(22, 0, 28), (22, 3, 9)]
 
 
+def test_a_break_in_a_generator_is_one_for_the_function_and_its_caller() -> None:
+    @torch.no_grad()
+    def decode(x: torch.Tensor) -> str:
+        return "".join("ab"[int(i)] for i in x)
+
+    report = explain(lambda x: [decode(x)], backend="eager")(torch.tensor([0, 1]))
+    assert [(b.function, b.outcome, len(b.hits)) for b in report.breaks] == [("<genexpr>", "skipped", 2)]
+
+
 def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "edited_program.py"
     file.write_text(EDITED)
