@@ -263,8 +263,7 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
     if hasattr(type(tensor), "__tensor_flatten__"):
         return  # the state is that of its inner tensors
     if tensor.device.type != "meta":
-        data = tensor.data
-        yield State(functools.partial(_geometry, tensor), lambda _: setattr(tensor, "data", data), operator.eq)
+        yield State(functools.partial(_geometry, tensor), functools.partial(_set_data, tensor, tensor.data), operator.eq)
     if tensor.is_leaf:
         yield State(lambda: tensor.requires_grad, lambda kept: tensor.is_leaf and tensor.requires_grad_(kept))
     if has_gradient(tensor):
@@ -289,6 +288,12 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
         return (tensor.data_ptr(), tensor.storage_offset(), tensor.size(), tensor.stride(), tensor.dtype, tensor.device)
     except (RuntimeError, NotImplementedError):  # sparse tensors, for example, have no data pointer or strides
         return (tensor.size(), tensor.dtype, tensor.device)
+
+
+def _set_data(tensor: Any, data: Any, _: Any) -> None:
+    storage = storage_of(data)
+    if storage is None or has_memory(storage):  # otherwise `storage_state` has given the tensor a new one
+        tensor.data = data
 
 
 def _clear_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
@@ -320,9 +325,34 @@ def storage_of(tensor: Any) -> Any:
     return storage if storage.nbytes() else None
 
 
-def storage_state(storage: Any) -> State:
-    """The bytes of a storage; restoring them does not change the versions of the tensors that use it."""
-    return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
+def storage_state(tensors: list[Any]) -> State:
+    """The bytes of the storage of these tensors; restoring them does not change the tensors' versions.
+
+    If it has lost its memory, as that of a CUDA graph's results has when the graph runs again, the tensors get a new one.
+    """
+    storage = tensors[0].untyped_storage()
+
+    def write(kept: Any) -> None:
+        nonlocal storage
+        if has_memory(storage):
+            _set_bytes(storage, kept)
+            return
+        storage = kept.clone()
+        for tensor in tensors:
+            place = tensor.storage_offset(), tensor.size(), tensor.stride()
+            with torch.inference_mode(tensor.is_inference()):
+                tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage, *place)
+
+    return State(lambda: storage, write, _same_bytes, lambda now: now.clone())
+
+
+def has_memory(storage: Any) -> bool:
+    """Whether the bytes of a storage can be read: the next run of a CUDA graph takes the memory of its last results."""
+    try:
+        storage.data_ptr()
+    except RuntimeError:
+        return False
+    return True
 
 
 def fingerprint(tensor: Any) -> tuple[Any, ...]:
@@ -338,7 +368,7 @@ def _set_bytes(storage: Any, kept: Any) -> None:
 
 
 def _same_bytes(storage: Any, kept: Any) -> bool:
-    return storage.nbytes() == kept.nbytes() and torch.equal(_words(storage), _words(kept))
+    return has_memory(storage) and storage.nbytes() == kept.nbytes() and torch.equal(_words(storage), _words(kept))
 
 
 def _words(storage: Any) -> Any:
@@ -372,7 +402,7 @@ _SHARED = frozenset((
     "sqlite3", "subprocess", "threading", "zmq",
 ))  # fmt: skip
 #: packages whose objects are tools, not the program's state
-_TOOLS = frozenset(("IPython", "_abc", "contextlib", "dynascope", "ipykernel", "logging", "traitlets"))
+_TOOLS = frozenset(("IPython", "_abc", "contextlib", "dynascope", "ipykernel", "logging", "traitlets", "triton"))
 #: types of locks -> whether one is held (an RLock: by this thread)
 _LOCKS: dict[type, Callable[[Any], Any]] = {
     type(threading.Lock()): operator.methodcaller("locked"),

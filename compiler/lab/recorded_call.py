@@ -157,7 +157,8 @@ class StateSnapshot:
         #: sentences on what will not be, or was not, restored
         self.notes: list[str] = []
         self._bytes = 0
-        self._storages: set[tuple[int, int]] = set()
+        #: the tensors of each storage
+        self._storages: dict[tuple[int, int], list[Any]] = {}
         self._states = [("the process", state) for state in process_states()]
         self._changing: set[int] | None = None  # positions in `_states`
         for value in values:
@@ -165,10 +166,11 @@ class StateSnapshot:
 
     def _states_of(self, value: Any) -> Iterator[State]:
         storage: Any = objects.storage_of(value) if isinstance(value, torch.Tensor) else None
-        place = None if storage is None else (storage.data_ptr(), storage.nbytes())
-        if place is not None and place not in self._storages and self._fits(storage.nbytes()):
-            self._storages.add(place)  # other views of it have no bytes of their own
-            yield objects.storage_state(storage)
+        if storage is not None and objects.has_memory(storage):
+            tensors = self._storages.setdefault((storage.data_ptr(), storage.nbytes()), [])
+            tensors.append(value)  # other views of it have no bytes of their own
+            if len(tensors) == 1 and self._fits(storage.nbytes()):
+                yield objects.storage_state(tensors)
         watched = objects.watched(value)
         if watched is not None:
             yield watched
@@ -314,6 +316,8 @@ class RecordedCall:
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
         #: whether the call returned; False if it raised, or is still running
         self.returned = False
+        #: what it returned, which replays may change as they may change any state
+        self.result: Any = None
         self._refusal: str | None = None
         self._arguments: _ArgumentState | None = None
         self._hooks: list[tuple[dict[int, Any], int]] = []
@@ -387,7 +391,7 @@ class RecordedCall:
             raise NotRepeatable(self.refusal)
         # recorded names are also roots: the function's code may have been edited since, and may no longer use all of them
         names = [GlobalName(self.namespace, name) for name in arguments.names] if self.namespace is not None else []
-        reached = Reachable([self.target, *self._globals, *names])
+        reached = Reachable([self.target, self.result, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
 
         def prepare(*, only_changed: bool = False) -> Arguments:
@@ -429,7 +433,7 @@ def _small(reached: Reachable, without: Collection[int]) -> Iterator[State]:
             if storage is not None and storage.nbytes() <= left:
                 left -= storage.nbytes()
                 kept.add(id(value))
-                yield objects.storage_state(storage)
+                yield objects.storage_state([value])
     for value in reached.objects:
         places: list[Any] = [value] if isinstance(value, (GlobalName, types.CellType)) else []
         for names in (vars(value), value._buffers) if isinstance(value, torch.nn.Module) else ():
@@ -551,7 +555,7 @@ class CallRecorder:
             try:
                 result = entry(*args, **kwargs)
                 if call is not None:
-                    call.returned = True
+                    call.returned, call.result = True, result
                     self.last = call  # again, because the call may have made other watched calls
                 return result
             finally:

@@ -121,7 +121,7 @@ class CellStatements:
         shared = any(s.lineno in numbers for s in self.cell.statements if id(s) not in uncompiled)  # `y = f(x); y.backward()`
         lines = "parts of " * shared + line_ranges(numbers)
         reasons = dict.fromkeys(part for _, reason in noted for part in reason.split(", "))
-        called = f"; what they call went to the compiler: {', '.join(self._called.called)}" if self._called.called else ""
+        called = f"; what is called there went to the compiler: {', '.join(self._called.called)}" if self._called.called else ""
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
         if _TRAINS in reasons and self._called.has_called_a_module:
             how = "put both into a function and call that; leave zero_grad, backward and step outside"

@@ -180,3 +180,17 @@ def test_every_view_shows_it(tmp_path: Path) -> None:
     assert report.save(tmp_path / "report.html").stat().st_size > 10_000
     again = dynascope.load(report.save(tmp_path / "report.json"))
     assert again.to_dict() == copy.deepcopy(report).to_dict()
+
+
+def test_results_are_there_after_repeated_calls() -> None:
+    kept: list[torch.Tensor] = []
+
+    def keeping(x: torch.Tensor) -> torch.Tensor:
+        kept.append(straight(x))
+        return kept[-1]
+
+    mode = {"mode": "reduce-overhead"} if ON_GPU else {}  # with CUDA graphs, later calls take the memory of earlier results
+    report = dynascope.explain(keeping, profile=3, check=True, **mode)(x := square(64))
+    assert report.profile is not None, report.notes
+    assert not [note for note in report.notes if "restored" in note]
+    assert torch.allclose(kept[0], straight(x))

@@ -332,10 +332,14 @@ def passed_by_error(report: Report) -> set[tuple[str, str, int]]:
 
 
 def _not_resumed(report: Report, b: Break) -> set[tuple[str, str, int | None]]:
-    """The places of the hits after which no function was seen to resume; later versions may use that of an earlier one."""
+    """The places of the hits after which no function was seen to resume; later versions may use that of an earlier one.
+
+    Empty if a function resumed at the break itself: what called that one did not come to an end.
+    """
     functions = {f.id: (f.file, f.name) for f in report.frames}
     hits = [((*functions.get(h.frame, ("", "")), h.line), h.resumes) for h in b.hits]
-    return {place for place, _ in hits} - {place for place, resumes in hits if resumes}
+    resumed = {place for place, resumes in hits if resumes}
+    return set() if (b.file, b.function, b.line) in resumed else {place for place, _ in hits} - resumed
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:

@@ -282,7 +282,7 @@ class _Rows:
         self.graphs = {g.id: g.ops for g in report.graphs if g.id not in again}
         #: the segments of the profiled call in each frame, and those of eager code
         self.segments = grouped(ran_in(report))
-        self.eager = {id: [s for s in segments if s.kind == "gap"] for id, segments in self.segments.items()}
+        self.eager = {frame: [s for s in segments if s.kind == "gap"] for frame, segments in self.segments.items()}
         self.rows: list[CallRow] = []
         #: what `part` returns for each row
         self.sizes: list[tuple[float, float]] = []

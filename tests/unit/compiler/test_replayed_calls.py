@@ -28,6 +28,8 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.lab import objects
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Report
 
 
@@ -249,3 +251,18 @@ def test_what_is_logged_in_a_repeated_call_reaches_nobody() -> None:
     finally:
         log.removeHandler(handler)
     assert written.getvalue() == "once\n"
+
+
+def test_results_whose_memory_the_next_call_takes_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = torch.zeros(4)  # as a CUDA graph has it, whose next run makes its last results unreadable
+    taken: set[int] = set()
+    monkeypatch.setattr(objects, "has_memory", lambda storage: storage.data_ptr() not in taken)
+    call = RecordedCall(torch.sin, (torch.ones(4),), {})
+    call.result = result = [memory.copy_(torch.arange(4.0))[1:], memory[::2]]
+    for lost in (set[int](), {memory.data_ptr()}):
+        with call.replaying() as prepare:
+            prepare()
+            memory.zero_()
+            taken |= lost
+        assert [r.tolist() for r in result] == [[1, 2, 3], [0, 2]]
+        assert len({r.untyped_storage().data_ptr() for r in result} - taken) == 1

@@ -184,7 +184,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     first, second = report.notes
     reasons = "new modules and optimizers, backward or optimizer steps"
-    assert first == f"lines 2–8 ran uncompiled ({reasons}); what they call went to the compiler: model."
+    assert first == f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."
     assert second.startswith("to have the forward pass and the loss in one graph, put both into a function")
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
@@ -204,7 +204,7 @@ def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
     assert [g.ops for g in report.graphs] == [1, 1]
     assert shell.ns["seen"] == [6.0, 6.0]
     lines = f"lines {4 if 'print' in loop[0] else 2}–{len(loop) + 2} ran uncompiled"  # in the skipped frame
-    assert report.notes[-1] == f"{lines} (the compiler gave up); what they call went to the compiler: helper, model."
+    assert report.notes[-1] == f"{lines} (the compiler gave up); what is called there went to the compiler: helper, model."
 
 
 def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):

@@ -46,6 +46,11 @@ def calls(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
+def resumes_then_fails(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    return fails(x + 1)
+
+
 def last() -> Report:
     report = dynascope.last()
     assert report is not None
@@ -192,6 +197,9 @@ def test_an_error_that_ended_the_call_at_a_break() -> None:
     words = text(calls)
     assert "(not resumed: OSError ended the call here)" in words
     assert "(resumed)" not in words
+    _, asked, failed = text(lambda x: resumes_then_fails(x) * 2).split("✂ graph break at ")
+    assert "in resumes_then_fails (resumed, seen from 2 frames)" in asked
+    assert "(not resumed: OSError ended the call here)" in failed
 
 
 @pytest.mark.parametrize("stance", ["force_eager", "eager_on_recompile"])
