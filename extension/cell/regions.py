@@ -18,7 +18,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import copy
 import inspect
 import linecache
 from collections.abc import Callable, Collection, Iterator
@@ -29,7 +28,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
-from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
+from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, copied, is_generator, is_string, located, own_statements
 from dynascope.cell.targets import find_target, parts_of, underlying
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
@@ -255,7 +254,7 @@ def own_lines(statement: ast.stmt) -> tuple[int, int]:
 
 def rewritten(tree: Any, spans: list[RegionSpan]) -> Any:
     """A copy of the tree with the statements of each span inside its region; `spans` has outer ones first."""
-    tree = copy.deepcopy(tree)
+    tree = copied(tree)
     if isinstance(getattr(tree, "body", None), list):
         for span in reversed(spans):  # inner ones first, so that the outer `with` is put around theirs
             _rewrite(tree.body, span, is_traced=False)

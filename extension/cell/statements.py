@@ -41,7 +41,7 @@ from typing import Any
 from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
-from dynascope.cell.syntax import bound_names, dotted_name, generated, is_string, located, own_nodes
+from dynascope.cell.syntax import bound_names, copied, dotted_name, generated, is_string, located, own_nodes
 from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver import Run
@@ -189,7 +189,7 @@ class CellStatements:
                 check = f"if not ({local}[0]() or {local}[1]()):\n return {number}, None, {local}"
                 function.body.append(generated(check, statement))
             if unsure & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}:
-                statement = _CheckedReads(unsure, f"{local}[2]").visit(copy.deepcopy(statement))
+                statement = _CheckedReads(unsure, f"{local}[2]").visit(copied(statement))
             function.body += [] if isinstance(statement, ast.Global) else [statement]  # all names of the function are global
             if isinstance(statement, ast.Assign):
                 unsure -= set(bound_names(statement.targets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
@@ -87,6 +87,19 @@ def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def is_string(statement: ast.stmt) -> bool:
     """Whether the statement is just a string, such as a docstring."""
     return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)
+
+
+def copied(part: Any) -> Any:
+    """A copy of a tree.  All trees share nodes such as `ast.Load()`, and IPython's tracebacks note other trees at them.
+
+    `copy.deepcopy` would copy these, too.
+    """
+    if isinstance(part, list):
+        return [copied(each) for each in part]
+    if not isinstance(part, ast.AST):
+        return part
+    names = (*part._fields, *part._attributes)
+    return type(part)(**{name: copied(getattr(part, name)) for name in names if hasattr(part, name)})
 
 
 def located(node: Node, at: ast.stmt) -> Node:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import os
 
-from dynascope.cell.syntax import bound_names, own_statements
+import pytest
+
+from dynascope.cell.syntax import bound_names, copied, own_statements
 from dynascope.compiler.patching import patched
 
 
@@ -37,3 +39,11 @@ def test_nodes_and_statements_of_any_depth_are_walked() -> None:
     assert bound_names(total.body) == ["y"]
     chain = ast.parse("if a: b = 1\n" + "".join(f"elif a{i}: c{i} = 1\n" for i in range(600)))
     assert len(list(own_statements(chain.body))) == 2 * 601
+
+
+def test_a_copy_leaves_out_what_others_note_at_nodes_that_all_trees_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ast.parse("a\nb")
+    monkeypatch.setattr(tree.body[0].value.ctx, "parent", tree, raising=False)  # type: ignore[attr-defined]
+    copy = copied(tree)
+    assert ast.dump(copy, include_attributes=True) == ast.dump(tree, include_attributes=True)
+    assert vars(copy.body[0].value.ctx) == {}
