@@ -12,7 +12,7 @@ from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.lab.fix.trial import TrialResult
-from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
+from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
@@ -169,13 +169,14 @@ def captures_more(after: Report, before: Report) -> bool:
     return is_no_worse and (operations(after), -now.graphs) > (operations(before), -then.graphs)
 
 
-def operations(report: Report) -> int:
-    """The number of operations in graphs, but for those of recompiles.
+def operations(report: Report, last: Frame | None = None) -> int:
+    """The number of operations in graphs, but for those of recompiles; `last`: up to those of this frame.
 
     `clone` and `detach` are left out: rewrites add them, and compiling them gains nothing.
     """
-    again = {f.id for f in report.frames if f.recompile_of is not None}
-    graphs = [g for g in report.graphs if g.frame not in again]
+    frames = report.frames[: report.frames.index(last) + 1] if last is not None else report.frames
+    known = {f.id for f in frames if f.recompile_of is None}
+    graphs = [g for g in report.graphs if g.frame in known]
     return sum((g.ops or 0) - sum(node.target in ("clone", "detach") for node in g.nodes) for g in graphs)
 
 
@@ -197,6 +198,18 @@ def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
         return "less is captured then"
     more = after.report.summary.recompiles - before.report.summary.recompiles
     return plural(more, "new recompile") if more > 0 else ""
+
+
+def before_end(run: Report, report: Report, plan: Plan, unchanged: Report) -> float:
+    """How many operations are in graphs when a graph break comes that ended the run, or a new one of its type.
+
+    Infinity if there is none.  `unchanged`: the calls without any change.
+    """
+    ends = {(b.file, b.line, b.type) for b in run.breaks if b.outcome == "raised"}
+    types, known = {type for _, _, type in ends}, {break_key(b, Plan()) for b in unchanged.breaks}
+    keys = [(break_key(b, plan), report.frame(b.hits[0].frame)) for b in report.breaks if b.type in types]
+    found = [frame for key, frame in keys if (*key[0][:2], key[1]) in ends or key not in known]
+    return min((operations(report, frame) for frame in found), default=math.inf)
 
 
 def gain(after: Report, before: Report) -> str:

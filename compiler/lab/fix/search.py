@@ -413,7 +413,7 @@ class Search:
             return False
         step, worse = self._steps[best], dropped[0]
         new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
-        elsewhere = improvement.why_worse_elsewhere(worse.tried.ran, worse.lost) if worse.lost is not None else ""
+        elsewhere = self._why_worse_elsewhere(worse.tried, worse.lost) if worse.lost is not None else ""
         moves = (
             f"it only moves the graph break to {new}" if new else "" if elsewhere else "it only uncovers another graph break"
         )
@@ -557,12 +557,12 @@ class Search:
             if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
-            better.lost = then if improvement.why_worse_elsewhere(after, then) else None
+            better.lost = then if (elsewhere := self._why_worse_elsewhere(tried, then)) else None
             worse, more = _why_worse(problem, after.report, plan, step), improvement.more_captured(after, before)
             if more <= 0:
                 better.vain += max(0, improvement.eager_frames(before.report) - improvement.eager_frames(after.report))
             if (worse and more < 0) or (problem is None and better.badness >= step.badness):
-                raise Refused(worse or improvement.STAYS)
+                raise Refused(worse or elsewhere or improvement.STAYS)
             if worse is not None:
                 better.gain, better.gains = improvement.gain(after.report, step.report), step.gains + 1
             if self._batch == 1:
@@ -571,6 +571,12 @@ class Search:
             fix.verdict, fix.reason = "untried" if isinstance(failed, _Untried) else "refused", str(failed)
             return None
         return better
+
+    def _why_worse_elsewhere(self, tried: _Tried, before: TrialResult) -> str:
+        """What is worse with a plan, whatever became of a break; "" if nothing is."""
+        start = self._steps[0]
+        was, now = (improvement.before_end(self._report, t.ran.report, t.plan, start.report) for t in (start.tried, tried))
+        return "the run ends earlier then" if now < was else improvement.why_worse_elsewhere(tried.ran, before)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

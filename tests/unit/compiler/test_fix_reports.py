@@ -64,6 +64,26 @@ def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
     assert report.patch() == ""
 
 
+def clipped(x: torch.Tensor) -> torch.Tensor:
+    with dynascope.region(error_on_graph_break=False):
+        if (peak := x.max()) > 1:
+            x = x / len("%.2f" % peak.item())  # noqa: UP031
+        return x
+
+
+@torch.no_grad()
+def clips_twice(x: torch.Tensor) -> torch.Tensor:
+    return clipped(x * 3) + clipped(x * 2)
+
+
+def test_a_change_with_which_a_strict_run_ends_earlier_is_no_fix() -> None:
+    """With it, the first call of `clipped` raises the exception that only a recompile raised before."""
+    report = fix(clips_twice, torch.tensor([1, 1]), error_on_graph_break=True)
+    assert report.error is not None
+    captured = {x.title: x.reason for x in report.fixes or () if not x.chosen}
+    assert captured["Capture numbers that come out of tensors"].startswith("the run ends earlier then, and it only moves")
+
+
 def moves_to_an_assert(x: torch.Tensor) -> torch.Tensor:
     for i in range(2):
         print(i)
