@@ -68,9 +68,9 @@ def fixes_summary(report: Report) -> str:
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
-        words = f"no {' or '.join(name for name, _, _ in told) or 'graph break in the repeated calls'} can be fixed"
+        words = f"no fix was found for any {' or '.join(name for name, _, _ in told) or 'graph break in the repeated calls'}"
         if not fixes.fixes:
-            return words + ("" if fixes.is_complete else " by what was tried so far")
+            return words + ("" if fixes.is_complete else " so far")
         is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
         words += ", but fewer graphs can do the same" if is_less else ", but more can be captured"
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
