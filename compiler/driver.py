@@ -19,6 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,6 @@ from dynascope.compiler.source.origin import origin
 from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes, wrong_with
 
 if TYPE_CHECKING:
-    from dynascope.compiler.lab import inputs, profile
     from dynascope.compiler.lab.recorded_call import RecordedCall
 
 #: without `fix_seconds`, a search may take at least so long
@@ -75,11 +75,10 @@ class Run:
     trace_again: str = ""
     #: makes Dynamo retrace one more function, method or module
     retrace: Callable[[Any], None] = field(init=False, default=lambda target: None)
-    _checked: Check | None = field(init=False, default=None)
-    _measured: profile.Measurement | None = field(init=False, default=None)
+    #: the latest first: what adds a measurement to the Report, and how the note begins if it fails
+    _measured: list[tuple[str, Callable[[Report], None]]] = field(init=False, default_factory=list)
     #: the call that is repeated
     _call: RecordedCall | None = field(init=False, default=None)
-    _tried: list[inputs.InputResult] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         from dynascope.compiler.lab.recorded_call import CallRecorder
@@ -144,18 +143,12 @@ class Run:
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
-        from dynascope.compiler.lab import inputs, profile
-
-        annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
-            ("the regions are not shown", self.regions, lambda report, found: found.annotate(report, self.recording.traced)),
-            ("inputs: not shown", self._tried, inputs.annotate_inputs),
-            ("profile: not measured", self._measured, profile.annotate_profile),
-            ("the check is not shown", self._checked, self._annotate_check),
-        ]
-        for failed, found, annotate in annotations:
-            if found is not None:
-                with _unless_fault(failed, self.notes):
-                    annotate(report, found)
+        if self.regions is not None:
+            with _unless_fault("the regions are not shown", self.notes):
+                self.regions.annotate(report, self.recording.traced)
+        for failed, annotate in self._measured:
+            with _unless_fault(failed, self.notes):
+                annotate(report)
         cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
             self.notes.append(
@@ -184,7 +177,7 @@ class Run:
 
     def _locate(self, report: Report) -> None:
         """Search where the numbers differ, for `--check=where`."""
-        numbers = self._checked.numbers if self._checked is not None else None
+        numbers = report.check.numbers if report.check is not None else None
         if self._chosen.check != "where" or self._call is None or numbers is None:
             return
         from dynascope.compiler.lab.numbers.where import locate
@@ -264,16 +257,19 @@ class Run:
             if self._chosen.check:
                 show("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
-                    self._checked = self.user_code(check.compare, call)
+                    checked = self.user_code(check.compare, call)
+                    self._measured.append(("the check is not shown", partial(self._annotate_check, checked=checked)))
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if calls is not None:
                 with _unless_fault("profile: not measured", self.notes):
-                    self._measured = self.user_code(profile.measure, call, calls, show)
-                    self._measured.function = self._last_called[0]
+                    measured = self.user_code(profile.measure, call, calls, show)
+                    measured.function = self._last_called[0]
+                    self._measured.insert(0, ("profile: not measured", partial(profile.annotate_profile, measured=measured)))
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("inputs: not tried", self.notes):
-                    self._tried = self.user_code(inputs.try_inputs, call, given, calls)
+                    tried = self.user_code(inputs.try_inputs, call, given, calls)
+                    self._measured.insert(0, ("inputs: not shown", partial(inputs.annotate_inputs, tried=tried)))
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that this run compiles was called")
         if self._chosen.keep and (again := caches.compiles() - before) > 0:

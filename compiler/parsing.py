@@ -1,4 +1,4 @@
-"""Parses source text as `ast.parse` does, without warnings, and in threads."""
+"""Parses source text as `ast.parse` does, without warnings, and in threads; says what is wrong with an input."""
 
 from __future__ import annotations
 
@@ -34,3 +34,14 @@ def no_syntax_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore", SyntaxWarning)
         warnings.filterwarnings("ignore", "invalid ", DeprecationWarning)  # what Python before 3.12 says of escape sequences
         yield
+
+
+@contextlib.contextmanager
+def errors_as(
+    kind: type[Exception], about: str = "", errors: tuple[type[Exception], ...] = (ValueError, LookupError)
+) -> Iterator[None]:
+    """Raise such errors, whose message says what is wrong with the input, as another kind; its message begins with `about`."""
+    try:
+        yield
+    except errors as error:
+        raise kind(f"{about}{error}") from None

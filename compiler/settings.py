@@ -21,28 +21,17 @@ SAVE_SUFFIXES = (".html", ".json", ".svg", ".dot", ".txt")
 SWITCH, CHOICE, TEXT, NUMBER, REPEAT, PAIRS = "switch", "choice", "text", "number", "repeat", "pairs"
 
 
-def _option(
-    default: Any,
-    help: str,
-    kind: str = TEXT,
-    *,
-    group: str = "compile",
-    choices: tuple[str, ...] = (),
-    metavar: str | None = None,
-    short: str | None = None,
-    config: bool = True,
-    bare: Any = None,
-) -> Any:
+_USUAL = {"group": "compile", "choices": (), "metavar": None, "short": None, "config": True, "bare": None}
+
+
+def _option(default: Any, help: str, kind: str = TEXT, **more: Any) -> Any:
     """Declare an option: a field of Settings.
 
     `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
     `choices`: the values of a choice; for a switch, those that it takes besides True and False.
     `config`: whether `%config` can set it for all later cells.  `bare`: the value if the flag is given without an argument.
     """
-    metadata = {
-        "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
-        "short": short, "config": config, "bare": bare,
-    }  # fmt: skip
+    metadata = {"help": help, "kind": kind, **_USUAL, **more}
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.parsing import errors_as as errors_as
 from dynascope.compiler.report import comparison
 from dynascope.compiler.settings import CELL_SETTINGS, MODES, SAVE_SUFFIXES, Settings, closest_name
-
-
-@contextlib.contextmanager
-def errors_as(
-    kind: type[Exception], about: str = "", errors: tuple[type[Exception], ...] = (ValueError, LookupError)
-) -> Iterator[None]:
-    """Raise such errors, whose message says what is wrong with the input, as another kind; its message begins with `about`."""
-    try:
-        yield
-    except errors as error:
-        raise kind(f"{about}{error}") from None
 
 
 def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str | None:
@@ -90,10 +79,8 @@ def check_settings(settings: Settings) -> None:
     if settings.save is not None and (reason := why_not_savable(settings.save)) is not None:
         raise ValueError(f"--save {settings.save}: {reason}")
     if settings.expect is not None:
-        try:
+        with errors_as(ValueError, "--expect: "):
             expected = comparison.parse_expectations(settings.expect)
-        except ValueError as error:
-            raise ValueError(f"--expect: {error}") from None
         if comparison.AGREES in expected and not settings.check:
             raise ValueError(f"--expect {comparison.AGREES} needs --check: without it, nothing is compared")
 

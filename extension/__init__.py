@@ -19,29 +19,27 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
-FORMATS.update(
-    html="dynascope.widgets.render.page:to_html",
-    svg="dynascope.widgets.render.picture:to_svg",
-    dot="dynascope.widgets.render.picture:to_dot",
-    graphviz="dynascope.widgets.render.picture:to_graphviz",
-    txt="dynascope.widgets.render.text:to_text",
-    details="dynascope.widgets.render.text:to_details",
-    view="dynascope.widgets.view:View",
-    mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
-    headline="dynascope.widgets.features.summary:headline",
-    unmet="dynascope.widgets.features.comparisons:unmet",
-    fixed="dynascope.compiler.lab.fix.result:fixed",
-    run_graph="dynascope.compiler.lab.graph_run:run_in_report",
-    **{
-        "ranks html": "dynascope.widgets.render.ranks_page:to_html",
-        "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
-        "ranks view": "dynascope.widgets.view:RanksView",
-        "ranks txt": "dynascope.widgets.features.ranks:to_text",
-        "ranks headline": "dynascope.widgets.features.ranks:headline",
-        "ranks unmet": "dynascope.widgets.features.ranks:not_alike",
-        "diff dict": "dynascope.widgets.features.comparisons:diff_dict",
-    },
-)
+FORMATS |= {
+    "html": "dynascope.widgets.render.page:to_html",
+    "svg": "dynascope.widgets.render.picture:to_svg",
+    "dot": "dynascope.widgets.render.picture:to_dot",
+    "graphviz": "dynascope.widgets.render.picture:to_graphviz",
+    "txt": "dynascope.widgets.render.text:to_text",
+    "details": "dynascope.widgets.render.text:to_details",
+    "view": "dynascope.widgets.view:View",
+    "mimebundle": "dynascope.widgets.render.static_output:to_mimebundle",
+    "headline": "dynascope.widgets.features.summary:headline",
+    "unmet": "dynascope.widgets.features.comparisons:unmet",
+    "fixed": "dynascope.compiler.lab.fix.result:fixed",
+    "run_graph": "dynascope.compiler.lab.graph_run:run_in_report",
+    "ranks html": "dynascope.widgets.render.ranks_page:to_html",
+    "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
+    "ranks view": "dynascope.widgets.view:RanksView",
+    "ranks txt": "dynascope.widgets.features.ranks:to_text",
+    "ranks headline": "dynascope.widgets.features.ranks:headline",
+    "ranks unmet": "dynascope.widgets.features.ranks:not_alike",
+    "diff dict": "dynascope.widgets.features.comparisons:diff_dict",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 from dynascope.compiler.builder.compile_records import CompileRecord
-from dynascope.compiler.parsing import syntax_tree
+from dynascope.compiler.parsing import errors_as, syntax_tree
 from dynascope.compiler.report import Break, Graph, Node, Report, label, plural, printed_sizes
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
@@ -80,10 +80,8 @@ def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
     if isinstance(text, ast.ClassDef):
         scopes = [text]
     else:
-        try:
+        with errors_as(ValueError, "not an FX graph: ", (SyntaxError, RecursionError, MemoryError)):
             module = syntax_tree(text)
-        except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ValueError(f"not an FX graph: {error}") from None
         lines, scopes = text.split("\n"), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
     for scope in scopes:
         for item in scope.body:

@@ -28,6 +28,7 @@ from dynascope.compiler import __version__
 from dynascope.compiler.builder import trace_records
 from dynascope.compiler.builder.events import RecordingFacts, Trace
 from dynascope.compiler.builder.report_builder import build_report
+from dynascope.compiler.parsing import errors_as
 from dynascope.compiler.report import Report, plural
 
 #: the first line of a record; an editor may have put a byte order mark before the first one
@@ -73,10 +74,8 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 
 
 def _saved(path: Path) -> Report:
-    try:
+    with errors_as(ValueError, f"{path} is not a saved report: ", _JSON_ERRORS):
         data = json.loads(path.read_text(encoding="utf-8"))
-    except _JSON_ERRORS as error:
-        raise ValueError(f"{path} is not a saved report: {error}") from None
     return Report.from_dict(data)
 
 

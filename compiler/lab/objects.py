@@ -482,7 +482,7 @@ class Reachable:
             return [getattr(value, "variable", None), *(node for node, _ in value.next_functions)]
         if self._is_opaque(value):
             inside = attributes_of(value) or {}  # of a compiled object: the module or function from which it was made
-            return [inside.get("_modules"), marks.original_in(inside), tensors.python_function(value)]
+            return [inside.get("_modules"), inside.get(marks.ORIGINAL), tensors.python_function(value)]
         self.objects.append(value)
         # a memmap's attributes lead to its open file, whose contents are restored with the array's values
         is_memmap = is_array(value) and isinstance(value, sys.modules["numpy"].memmap)
@@ -508,7 +508,7 @@ class Reachable:
         return True
 
     def _of_function(self, function: FunctionType) -> Iterator[Any]:
-        yield marks.original_in(vars(function)) or vars(function).get("__wrapped__")
+        yield vars(function).get(marks.ORIGINAL) or vars(function).get("__wrapped__")
         if not is_users(function.__code__.co_filename):
             return  # the closure and globals of a library's function are not followed
         self.objects.append(function)

@@ -46,6 +46,8 @@ from dynascope.compiler.patching import ABSENT, interrupts_deferred, patched, pu
 from dynascope.compiler.source.code import globals_used
 from dynascope.compiler.source.origin import in_torch, module_of
 
+#: gets a sentence for the user
+Say = Callable[[str], None]
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
@@ -286,27 +288,22 @@ def computed(tensor: Any) -> Any:
         return compute(tensor, torch.zeros((), requires_grad=True))
 
 
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Arguments = tuple[Args, Kwargs]
 
 #: restores everything and returns the arguments of one more call; with `only_changed`, these are the same objects again, as in
 #: a loop, and only what earlier replays changed is checked and restored, which is fast
 Prepare = Callable[..., Arguments]
 #: makes other arguments from a call's arguments, possibly in place
-Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
+Vary = Callable[[Args, Kwargs], Arguments]
 
 
 class RecordedCall:
     """One call of a function, a module or a cell's statements; must be created before the call: it copies the inputs."""
 
     def __init__(
-        self,
-        target: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        namespace: dict[str, Any] | None = None,
-        entry: Callable[..., Any] | None = None,
+        self, target: Callable[..., Any], args: Args, kwargs: Kwargs, *, namespace: Kwargs | None = None, entry: Any = None
     ) -> None:
         """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
         self.target, self.namespace = target, namespace
@@ -363,7 +360,7 @@ class RecordedCall:
         """The recorded call's own arguments, not clones; empty if the call could not be recorded."""
         return self._arguments.originals[:2] if self._arguments is not None else ((), {})
 
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    def given(self, args: Args, kwargs: Kwargs) -> Arguments:
         """The call's inputs: its arguments; for a cell's statements, the values of the names that they use."""
         return (args, kwargs) if self.namespace is None else ((), self.bound())
 
@@ -372,7 +369,7 @@ class RecordedCall:
         namespace = self.namespace or {}
         return {name: namespace[name] for name in self.names if name in namespace}
 
-    def varied(self, vary: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    def varied(self, vary: Vary, args: Args, kwargs: Kwargs) -> Arguments:
         """Change the call's inputs with `vary`; returns the arguments with which to make the call."""
         if self.namespace is None:
             return vary(args, kwargs)
@@ -452,7 +449,7 @@ def _hooks(module: torch.nn.Module) -> Iterator[tuple[dict[int, Any], int]]:
 class _ArgumentState:
     """The contents of a call's arguments before the call; `restore` writes them, and returns the arguments with clones."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
+    def __init__(self, args: Args, kwargs: Kwargs, names: dict[str, Any]) -> None:
         keep = Clones()
         self.originals, self.names = (args, kwargs, names), list(names)
         reached = Reachable(self.originals, _is_data)
@@ -469,7 +466,7 @@ class _ArgumentState:
         #: ids of the tensors for which replays get clones
         self.cloned = keep.made.keys()
 
-    def restore(self, *, only_changed: bool) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    def restore(self, *, only_changed: bool) -> tuple[Args, Kwargs, Kwargs]:
         """The arguments and the names of one more call; with `only_changed`, the same ones again, if they can be restored."""
         if only_changed and self._before_calls is not None:
             self._before_calls.restore(only_changed=True)
@@ -515,7 +512,7 @@ class CallRecorder:
     These are the first call of each target, and the later ones that compile something.
     """
 
-    def __init__(self, warn: Callable[[str], None] | None, *, keeps: bool) -> None:
+    def __init__(self, warn: Say | None, *, keeps: bool) -> None:
         """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated.
 
         Without it, the last call is not repeated.  `keeps`: whether calls are kept.
@@ -574,7 +571,7 @@ class CallRecorder:
             hook_installer.HOOKS.call_watchers.remove(self._called)
             self._keep_latest()
 
-    def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _called(self, entered: Any, target: Any, args: Args, kwargs: Kwargs) -> None:
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
         self._keep_latest()
         if not in_torch(_file_of(target)) and self._count_and_may_copy():

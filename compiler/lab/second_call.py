@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 
 from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import failures
@@ -19,7 +18,7 @@ from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
-from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
+from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
@@ -31,12 +30,7 @@ _ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
 
 
 def try_hints(
-    report: Report,
-    calls: CallRecorder,
-    profiled: RecordedCall | None,
-    settings: Settings,
-    cells: CellResolver | None,
-    on_progress: Callable[[str], None],
+    report: Report, calls: CallRecorder, profiled: RecordedCall | None, settings: Settings, cells: CellResolver | None, say: Say
 ) -> None:
     """Set the report's trials, and `first_call_only` of its breaks; a note says why not, or which hints were not tried.
 
@@ -55,7 +49,7 @@ def try_hints(
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
-        on_progress("tracing the calls again")
+        say("tracing the calls again")
         second, best = _traced(trials, Plan(), report)
         if best.harm is not None:
             report.notes.append(f"second call: not traced: traced again, {best.harm}")
@@ -64,7 +58,7 @@ def try_hints(
         report.trials = [best]
         hinted = Counter(setting for b in second.report.breaks if (setting := setting_in(b.hints)) is not None)
         for number, name in enumerate(sorted(hinted, key=lambda name: -hinted[name]), 1):
-            on_progress(f"tracing the calls again with {name} ({number} of {len(hinted)})")
+            say(f"tracing the calls again with {name} ({number} of {len(hinted)})")
             ran, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report, best.breaks or 0)
             trial.harm = trial.harm or trial.no_gain_over(best)
             if trial.harm is None and (harms := _harms(trials, ran)):

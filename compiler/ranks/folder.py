@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dynascope.compiler.builder.events import Trace
 from dynascope.compiler.capture.trace_files import load_trace, log_lines
+from dynascope.compiler.parsing import errors_as
 from dynascope.compiler.ranks.merge import merge
 from dynascope.compiler.ranks.recorder import settings_in
 from dynascope.compiler.ranks.report import Rank, RanksReport
@@ -61,10 +62,8 @@ def _saved(path: Path) -> RanksReport | None:
     with path.open("rb") as file:
         if b'"ranks_schema"' not in file.read(200):
             return None
-    try:
+    with errors_as(ValueError, f"{path} is not a saved report of ranks: ", (ValueError, RecursionError)):
         return RanksReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved report of ranks: {error}") from None
 
 
 def is_job(folder: Path) -> bool:

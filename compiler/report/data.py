@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
+from dynascope.compiler.parsing import errors_as
+
 
 class Part(msgspec.Struct, kw_only=True, rename={"break_": "break"}):
     """Plain data."""
@@ -77,10 +79,8 @@ def load(cls: type[AnyReport], data: Any, what: str, key: str, version: int) -> 
     if schema != version or isinstance(schema, bool):
         update = ": update dynascope" if type(schema) is int and schema > version else ""
         raise ValueError(f"{what} of schema {schema!r}; this dynascope reads schema {version}{update}")
-    try:
+    with errors_as(ValueError, f"not a dynascope {what}: ", (msgspec.ValidationError,)):
         return msgspec.convert(data, cls)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"not a dynascope {what}: {error}") from None
 
 
 def json_schema(cls: type[Part], key: str, version: int) -> dict[str, Any]:

@@ -302,7 +302,4 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
 
 
 def _find(items: Sequence[Identified], id: str) -> Identified:
-    for item in items:
-        if item.id == id:
-            return item
-    raise KeyError(id)
+    return {item.id: item for item in reversed(items)}[id]

@@ -17,13 +17,13 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.cell.source import Cell, compile_tree
-from dynascope.cell.syntax import DEFINITIONS, SCOPES, own_statements
 from dynascope.cell.targets import Definition, parts_of, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
 from dynascope.compiler.driver import Run
 from dynascope.compiler.source.code import code_key, first_line, map_constants
 from dynascope.compiler.source.origin import origin
+from dynascope.compiler.source.syntax import DEFINITIONS, SCOPES, own_statements
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"

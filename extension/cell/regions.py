@@ -28,8 +28,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
-from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, copied, is_generator, is_string, located, own_statements
-from dynascope.cell.targets import find_target, parts_of, underlying
+from dynascope.cell.targets import definitions_of, find_target, parts_of, underlying
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
 from dynascope.compiler.parsing import syntax_tree
@@ -39,6 +38,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
+from dynascope.compiler.source.syntax import DEFINITIONS, FUNCTIONS, blocks, copied, is_generator, is_string, located
 from dynascope.compiler.validate import errors_as
 
 #: why a generator or async function is no target
@@ -82,7 +82,7 @@ class ActiveRegions:
         self.spans.append(span)
 
     def _add_target(self, requested: Region) -> None:
-        definitions = _definitions(self.cell, requested.target)
+        definitions = definitions_of(self.cell, requested.target)
         if len(definitions) > 1:
             names = ", ".join(name for name, _ in definitions[:4])
             raise UsageError(f"{requested}: the cell has several definitions of this name: write one of {names}, or give lines")
@@ -187,21 +187,6 @@ class ActiveRegions:
                 report.notes.append(f"{span.region} had no effect: these lines are in no function that can be traced.")
             if span.functions is not None and not any((span.file, name) in traced for name in span.functions):
                 report.notes.append(f"{span.region} had no effect: {span.region.target} was not traced in this run.")
-
-
-def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
-    """(dotted name, node) of the cell's last definition of `target`; if there is none, of all whose last part is `target`."""
-
-    def definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
-        for node in own_statements(body):
-            if isinstance(node, DEFINITIONS):
-                yield prefix + node.name, node
-                yield from definitions(node.body, f"{prefix}{node.name}.")
-
-    every = list(definitions(cell.statements, ""))
-    if exact := [(name, node) for name, node in every if name == target]:
-        return exact[-1:]  # if it is defined twice, the name is bound to the last one afterwards
-    return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
 
 
 def _can_suspend(node: ast.AST) -> bool:

@@ -41,13 +41,13 @@ from typing import Any
 from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
-from dynascope.cell.syntax import bound_names, copied, dotted_name, generated, is_string, located, own_nodes
 from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, globals_used, map_constants, user_name
 from dynascope.compiler.source.code_swap import code_from_text
+from dynascope.compiler.source.syntax import bound_names, copied, dotted, generated, is_string, located, own_nodes
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
@@ -300,7 +300,7 @@ def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
         return "del"
     called = [statement.value.func] if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else []
     places = statement.targets if isinstance(statement, ast.Assign) else called
-    if any(_SETTING.match(dotted_name(place) or "") for place in places):
+    if any(_SETTING.match(dotted(place)) for place in places):
         return "setting"
     reasons = (_why_uncompiled(node, namespace) for node in own_nodes(statement))
     return ", ".join(dict.fromkeys(filter(None, reasons))) or None
@@ -320,7 +320,7 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
     if not isinstance(node, ast.Call):
         return _UNCOMPILED.get(type(node).__name__)
     trains = torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler
-    name, called = dotted_name(node.func) or "", getattr(node.func, "attr", None)
+    name, called = dotted(node.func), getattr(node.func, "attr", None)
     owner, _, attribute = name.rpartition(".")
     if attribute in _NOT_IN_A_TRACE:
         return f"{name}()"
@@ -344,7 +344,7 @@ def _value(name: str, namespace: Namespace) -> Any:
 
 def _may_call_target(statement: ast.stmt, namespace: Namespace) -> bool:
     """Whether the statement may call something that would be compiled if the statement ran uncompiled."""
-    names = [dotted_name(node.func) or "" for node in own_nodes(statement) if isinstance(node, ast.Call)]
+    names = [dotted(node.func) for node in own_nodes(statement) if isinstance(node, ast.Call)]
     values = [getattr(builtins, name, None) or _value(name, namespace) for name in names]
     return any(value is None or type(value) is FunctionType or is_module(value) for value in values)
 

@@ -13,6 +13,7 @@ import builtins
 import functools
 import inspect
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from types import FunctionType, MethodType
@@ -21,8 +22,8 @@ from typing import Any, Literal
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell, Namespace
-from dynascope.cell.syntax import FUNCTIONS, dotted_name, is_generator, own_statements
 from dynascope.compiler.capture.torch_private import marks
+from dynascope.compiler.source.syntax import DEFINITIONS, FUNCTIONS, dotted, is_generator, own_statements
 from dynascope.compiler.validate import did_you_mean, wrong_with
 
 _TORCHS_DECORATORS = (
@@ -55,6 +56,21 @@ def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
     return defined
 
 
+def definitions_of(cell: Cell, target: str) -> list[tuple[str, Any]]:
+    """(dotted name, node) of the cell's last definition of `target`; if there is none, of all whose last part is `target`."""
+
+    def walked(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
+        for node in own_statements(body):
+            if isinstance(node, DEFINITIONS):
+                yield prefix + node.name, node
+                yield from walked(node.body, f"{prefix}{node.name}.")
+
+    every = list(walked(cell.statements, ""))
+    if exact := [(name, node) for name, node in every if name == target]:
+        return exact[-1:]  # if it is defined twice, the name is bound to the last one afterwards
+    return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
+
+
 def _why_refused(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
     if isinstance(node, ast.AsyncFunctionDef):
         return "an async function"
@@ -62,17 +78,17 @@ def _why_refused(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) ->
         return "a generator"
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = dotted_name(target)
-        if isinstance(node, ast.ClassDef) or name is None or name.rpartition(".")[2] not in _TORCHS_DECORATORS:
+        name = dotted(target)
+        if isinstance(node, ast.ClassDef) or name.rpartition(".")[2] not in _TORCHS_DECORATORS:
             return f"decorated with @{name or ast.unparse(target)}"
     return None
 
 
 def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, bool]) -> bool:
     """Whether this base class is an `nn.Module`; `is_module` says it of the classes that the cell has defined above."""
-    name = dotted_name(base.value if isinstance(base, ast.Subscript) else base)
-    if name is None or name in is_module:
-        return name is not None and is_module[name]
+    name = dotted(base.value if isinstance(base, ast.Subscript) else base)
+    if not name or name in is_module:
+        return bool(name) and is_module[name]
     import torch
 
     root, _, path = name.partition(".")

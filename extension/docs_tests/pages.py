@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.parsing import errors_as
+
 SUFFIX = ".ipynb"
 DEFAULT_TIMEOUT = 300.0
 #: folders that hold no sources, and so do .ipynb_checkpoints, .git and the like
@@ -65,10 +67,8 @@ def read(path: Path) -> Page:
     """Read the page at `path`; raises PageError, with a one-line message, if it cannot be read as a page."""
     import nbformat
 
-    try:
+    with errors_as(PageError, f"{path}: cannot be read: ", (OSError, UnicodeDecodeError)):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PageError(f"{path}: cannot be read: {error}") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # missing cell ids are added; nothing that is tested depends on them

@@ -33,7 +33,6 @@ from dynascope.cell.named import NamedTargets
 from dynascope.cell.regions import ActiveRegions
 from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
-from dynascope.cell.syntax import bound_names
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import marks
@@ -42,6 +41,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import Report, comparison
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
+from dynascope.compiler.source.syntax import bound_names
 from dynascope.compiler.validate import check_settings, errors_as, save
 from dynascope.runs.display import Display
 from dynascope.shell import cell_id, cell_number, event_loop, raw_cell

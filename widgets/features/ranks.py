@@ -137,7 +137,7 @@ def remarks(report: RanksReport, most: int) -> list[str]:
 
 
 def _what(d: Difference, who: str, others: str) -> list[str]:
-    reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
+    reason = [f"reason: {' '.join(d.reason.split())}"] if d.reason else []
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
     if d.kind in _ANOTHER:
         return [f"{d.value}; {others}: {d.reference}"]
@@ -165,17 +165,13 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
     return [f"{subject}{d.value or 'nothing'} on {who}; {d.reference or 'nothing'} on {others}", *reason]
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _at(d: Difference) -> str:
     return f"{label(d.file, d.cell)}:{d.line}" if d.file else "?"
 
 
 def rank_failure(rank: Rank) -> str:
     """How a rank ended, and where: `rank 3 did not end (killed, or still running); last seen in f at train.py:40`."""
-    words = f"rank {rank.rank} {_STATUSES[rank.status]}" + (f": {_one_line(rank.error)}" if rank.error else "")
+    words = f"rank {rank.rank} {_STATUSES[rank.status]}" + (f": {' '.join(rank.error.split())}" if rank.error else "")
     words += f"; it was compiling {rank.compiling}" if rank.compiling else ""
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 

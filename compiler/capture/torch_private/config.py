@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import if_present, note_missing
-from dynascope.compiler.patching import patched
+from dynascope.compiler.patching import ABSENT, patched
 
 
 def backends() -> list[str]:
@@ -76,14 +76,9 @@ def nested_graph_breaks() -> bool | None:
     return getattr(importlib.import_module("torch._dynamo.config"), "nested_graph_breaks", None)
 
 
-def has_dynamo_setting(name: str) -> bool:
-    """Whether torch._dynamo.config has this name."""
-    return hasattr(importlib.import_module("torch._dynamo.config"), name)
-
-
 def dynamo_setting(name: str) -> Any:
-    """The value in torch._dynamo.config; raises AttributeError if this torch lacks it."""
-    return getattr(importlib.import_module("torch._dynamo.config"), name)
+    """The value in torch._dynamo.config; ABSENT if this torch lacks it."""
+    return getattr(importlib.import_module("torch._dynamo.config"), name, ABSENT)
 
 
 @contextlib.contextmanager

@@ -54,9 +54,6 @@ class _TraceHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self._hooks.safely(trace_record, self._hooks, record)
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Print nothing: `safely` has recorded the error."""
-
 
 def trace_record(hooks: Hooks, record: Any) -> None:
     metadata, payload = getattr(record, "metadata", None), getattr(record, "payload", None)

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -21,11 +21,6 @@ ORIGINAL = "_torchdynamo_orig_callable"
 _COMPILED_CALL = "_compiled_call_impl"
 #: modules of torch's decorators whose wrappers keep the function in a variable named `func`
 _DECORATORS = ("torch._dynamo.external_utils", "torch.utils._contextlib", "torch.amp.autocast_mode")
-
-
-def original_in(attributes: Mapping[str, Any]) -> Any:
-    """The original of a compiled or disabled function with these attributes; None for any other object."""
-    return attributes.get(ORIGINAL)
 
 
 def inner_function(compiled: Any) -> Any:

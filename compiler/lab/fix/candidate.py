@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.report import Break, FixEdit, StackEntry
 from dynascope.compiler.source.origin import origin
+from dynascope.compiler.source.syntax import DEFINITIONS
 
 
 class Condition(NamedTuple):
@@ -60,7 +61,6 @@ class Problem:
 
 
 TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
@@ -85,7 +85,7 @@ def _problem(b: Break, place: Break | StackEntry, source: str) -> Problem | None
     around.sort(key=lambda node: (node.lineno, -(node.end_lineno or 0)))
     if not around:
         return None
-    scopes = [node for node in around if isinstance(node, _SCOPES)]
+    scopes = [node for node in around if isinstance(node, DEFINITIONS)]
     parts = [scope.name if isinstance(scope, ast.ClassDef) else f"{scope.name}.<locals>" for scope in scopes]
     inner = around[around.index(scopes[-1]) + 1 :] if scopes else around
     return Problem(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from dynascope.compiler.lab.comparison import OWN, Rounding, difference, largest
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import first_line, message_of
 
+OTHER_ORDER = "Its output comes in a different order"
+LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
 #: the relative and the absolute tolerance of torch.testing in float32; a call's own rounding may be so many times as large
@@ -71,18 +73,16 @@ def without_zero_gradients(actual: Observation, expected: Observation, *, parame
     return replace(actual, parts={**parts, "gradients": kept})
 
 
-def order_changed(actual: Observation, expected: Observation) -> bool:
-    """Whether lines are printed or logged in another order; to be asked only after `differences` has found none."""
-    if actual.error is not None or expected.error is not None:
-        return False
-    rounding = _printed_rounding(expected)
-    printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines(), rounding)
-    return not (printed and _same_lines(actual.logged, expected.logged, rounding))
-
-
-def loses_changes(actual: Observation, expected: Observation) -> bool:
-    """Whether both runs raise an exception, but differ in what they changed before it."""
-    return expected.error is not None and actual.error is not None and bool(state_difference(actual.state, expected.state))
+def remarks(actual: Observation, expected: Observation, *, is_same: bool) -> Iterator[str]:
+    """How a run differs in what a condition allows; `is_same`: whether `differences` has found no difference."""
+    if expected.error is not None and actual.error is not None:
+        if state_difference(actual.state, expected.state):
+            yield LOST_CHANGES
+    elif is_same:
+        rounding = _printed_rounding(expected)
+        printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines(), rounding)
+        if not (printed and _same_lines(actual.logged, expected.logged, rounding)):
+            yield OTHER_ORDER
 
 
 def _other_error(actual: Observation, expected: Observation) -> str | None:

@@ -26,17 +26,18 @@ from msgspec import structs
 from dynascope.compiler.capture.torch_private import caches, tensors
 from dynascope.compiler.lab.fix.candidate import Candidate
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
+from dynascope.compiler.parsing import errors_as
 from dynascope.compiler.patching import ABSENT, interrupts_deferred, own, put
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import nested_code
 from dynascope.compiler.source.code_swap import FUTURE_FLAGS, Swaps, code_from_text, functions_of, recompiled
 from dynascope.compiler.source.lines import split_lines
+from dynascope.compiler.source.syntax import DEFINITIONS, bound_names
 
 #: (qualified name, index among the functions with that name)
 Place = tuple[str, int]
 _IMPORT = "import torch\n"
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 
 
@@ -67,11 +68,9 @@ class _FileChange:
             raise NotApplicable("none of the file's functions exists any more")
         self.located = {id(function): edited.located(function) for function in self.functions}
         self.flags = self.functions[0].__code__.co_flags & FUTURE_FLAGS
-        try:
+        with errors_as(NotApplicable, "the edited text is not valid Python: ", (SyntaxError, ValueError)):
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
             self.old, self.new = (recompiled(tree, file, self.flags) for tree in (self.old_tree, self.new_tree))
-        except (SyntaxError, ValueError) as error:
-            raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         #: the code that the compiler has to forget
         self.added = [self.new]
         #: whether the file's own statements are compiled, as a cell's can be; then only imports are run here
@@ -119,7 +118,7 @@ class _FileChange:
         """Run new statements of a module, and apply new decorators."""
         known, kept = set(_dumps(old)), set(_dumps(new))
         edited = [statement for statement in old if ast.dump(statement) not in kept]
-        defined = {s.name: s for s in old if isinstance(s, _DEFINITIONS)}
+        defined = {s.name: s for s in old if isinstance(s, DEFINITIONS)}
         for statement in new:
             if ast.dump(statement) in known:
                 continue
@@ -133,7 +132,7 @@ class _FileChange:
             elif owner is namespace:
                 runs = isinstance(statement, _IMPORTS) or not self.is_compiled_itself
                 if runs and not _stands_for(statement, edited):
-                    if hasattr(statement, "body") and not isinstance(statement, _DEFINITIONS):
+                    if hasattr(statement, "body") and not isinstance(statement, DEFINITIONS):
                         raise NotApplicable("it changes a block of the module that has already run")
                     self._execute(statement, namespace)
             elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
@@ -159,7 +158,7 @@ class _FileChange:
         put(owner, new.name, value)
 
     def _execute(self, statement: ast.stmt, namespace: dict[str, Any]) -> None:
-        names = _names_bound(statement)
+        names = bound_names([statement])
         for name in names:
             self.undo.callback(put, namespace, name, own(namespace, name))
         code = recompiled(ast.Module([statement], []), self.file, self.flags)
@@ -241,25 +240,8 @@ def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
 
     The two are of the same type and bind the same names.
     """
-    names = _names_bound(statement)
-    before = next((one for one in edited if type(one) is type(statement) and _names_bound(one) == names), None)
+    names = bound_names([statement])
+    before = next((one for one in edited if type(one) is type(statement) and bound_names([one]) == names), None)
     if before is not None:
         edited.remove(before)
     return before is not None
-
-
-def _names_bound(statement: ast.stmt) -> list[str]:
-    """The names that a statement of a module binds there."""
-    names: list[str] = []
-    todo: list[ast.AST] = [statement]
-    while todo:
-        node = todo.pop(0)
-        if isinstance(node, _DEFINITIONS):
-            names.append(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.append(node.id)
-        elif isinstance(node, ast.alias):
-            names.append(node.asname or node.name.partition(".")[0])
-        elif not isinstance(node, ast.Lambda):
-            todo += ast.iter_child_nodes(node)
-    return names

@@ -14,6 +14,7 @@ from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix import live_edit
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, with_edits
+from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.settings import Settings
 
 #: prefix of the names of Dynamo's settings; all other settings are those of COMPILE, and MARK
@@ -70,7 +71,7 @@ class Plan:
         `helpers`: as in `live_edit.in_force`.
         """
         values = {name.removeprefix(DYNAMO): v for name, v in self.settings.items() if name.startswith(DYNAMO)}
-        missing = [name for name in values if not config.has_dynamo_setting(name)]
+        missing = [name for name in values if config.dynamo_setting(name) is ABSENT]
         if missing:
             raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
         live = {

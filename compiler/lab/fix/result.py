@@ -16,6 +16,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
 from dynascope.compiler.lab.recorded_call import CallRecorder
+from dynascope.compiler.parsing import errors_as
 from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
@@ -104,8 +105,6 @@ def fixed(report: Report, *, conditional: bool = False) -> Iterator[Any]:
     if target is None:
         raise ValueError("the explained function no longer exists, or allows no weak references: use report.patch()")
     with contextlib.ExitStack() as stack:
-        try:
+        with errors_as(ValueError, "the fixes do not fit any more: ", (NotApplicable,)):
             stack.enter_context(plans[-1 if conditional else 0].in_force())
-        except NotApplicable as reason:
-            raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target

@@ -33,7 +33,7 @@ from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, OutOfTime, Refused, Verification, Verifier
-from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, plural
 from dynascope.compiler.source.code import user_name
@@ -161,14 +161,7 @@ class Search:
     """One search for fixes."""
 
     def __init__(
-        self,
-        trials: Trials,
-        report: Report,
-        *,
-        seconds: float,
-        profiled: RecordedCall | None = None,
-        is_whole: bool = False,
-        on_progress: Callable[[str], None] = lambda sentence: None,
+        self, trials: Trials, report: Report, seconds: float, profiled: RecordedCall | None, is_whole: bool, on_progress: Say
     ) -> None:
         """`is_whole`: whether the trials repeat all calls of the run: breaks that do not come back then need a first call."""
         self._trials, self._report = trials, report

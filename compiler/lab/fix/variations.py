@@ -23,7 +23,7 @@ from dynascope.compiler.lab.comparison import parts_of
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.objects import GlobalName, Reachable, attributes_of, variables_of
-from dynascope.compiler.lab.recorded_call import Arguments, RecordedCall, Vary, computed
+from dynascope.compiler.lab.recorded_call import Args, Arguments, Kwargs, RecordedCall, Vary, computed
 
 EMPTY = "No tensor is empty"
 _LARGE = 1e4
@@ -53,7 +53,7 @@ class Variation:
 RECORDED = Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
 
 
-def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
+def variations(target: Any, args: Args, kwargs: Kwargs) -> list[Variation]:
     """The variations that apply to these arguments: of values, gradients, sizes and numbers, in this order.
 
     `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
@@ -83,7 +83,7 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     return found
 
 
-def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _with_argument(place: int | str, value: Any, args: Args, kwargs: Kwargs) -> Arguments:
     if isinstance(place, str):
         return args, {**kwargs, place: value}
     return (*args[:place], value, *args[place + 1 :]), kwargs
@@ -105,7 +105,7 @@ def _tensors_held(target: Any) -> list[Any]:
     return [v for v in variables_of(target).values() if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
 
 
-def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> list[Any]:
+def _tensors(args: Args, kwargs: Kwargs, held: list[Any]) -> list[Any]:
     parts = [value for _, value in parts_of("", [*args, kwargs, *held])]
     found = {id(t): t for t in parts if isinstance(t, torch.Tensor) and not isinstance(t, torch.nn.Parameter)}
     few_operations = (torch.uint16, torch.uint32, torch.uint64)  # torch computes no minimum of these, for example
@@ -119,7 +119,7 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> 
 _Change = Callable[[Any, Any], Any]
 
 
-def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _vary_values(held: list[Any], change: _Change, args: Args, kwargs: Kwargs) -> Arguments:
     generator = torch.Generator().manual_seed(20)
     done: set[int] = set()
     for tensor in _tensors(args, kwargs, held):
@@ -196,7 +196,7 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 # -- gradients, sizes ------------------------------------------------------------------------------------------------
 
 
-def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _require_gradients(first: Vary, args: Args, kwargs: Kwargs) -> Arguments:
     """Make the inputs the results of an operation, which require gradients.
 
     Gradients are taken only of results with a `grad_fn`, which a leaf that the call returns unchanged would not have.
@@ -209,7 +209,7 @@ def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any
     return args, kwargs
 
 
-def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _resize(size: int, other: int, args: Args, kwargs: Kwargs) -> Arguments:
     """Resize every dimension of length `size` to `other` in the leaf tensors, except parameters; values are repeated."""
     for tensor in _tensors(args, kwargs, []):
         if not tensor.is_leaf or size not in tensor.shape:
@@ -229,7 +229,7 @@ _MOST = 6
 _LARGEST = 10_000
 
 
-def tested_variations(plan: Plan, call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
+def tested_variations(plan: Plan, call: RecordedCall, args: Args, kwargs: Kwargs) -> list[Variation]:
     """At most `_MOST` variations of arguments, attributes, globals and entries of dicts that conditions ask about.
 
     All conditions in the edited files count; those nearest to a file's first edit come first.
@@ -300,7 +300,7 @@ def _others(value: Any, constants: list[Any]) -> list[Any]:
     return [*(other for other in dict.fromkeys(others) if other != value), *nothing]
 
 
-def _bound(call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+def _bound(call: RecordedCall, args: Args, kwargs: Kwargs) -> inspect.BoundArguments:
     """The arguments by name, also those left to their defaults; for a cell's statements, the values of the names they use."""
     if call.namespace is None:
         signature = inspect.signature(getattr(call.target, "forward", call.target))
@@ -311,9 +311,7 @@ def _bound(call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return bound
 
 
-def _found(
-    call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]
-) -> Iterator[tuple[dict[str, Any], str]]:
+def _found(call: RecordedCall, args: Args, kwargs: Kwargs, names: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
     for owner in Reachable([call.target, args, kwargs]).objects:
         held = owner.namespace if isinstance(owner, GlobalName) else owner if type(owner) is dict else attributes_of(owner)
         own = names & {owner.name} if isinstance(owner, GlobalName) else names.intersection(held or ())
@@ -322,9 +320,7 @@ def _found(
                 yield held, name
 
 
-def _vary(
-    call: RecordedCall, name: str, value: Any, namespaces: list[dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Arguments:
+def _vary(call: RecordedCall, name: str, value: Any, namespaces: list[dict[str, Any]], args: Args, kwargs: Kwargs) -> Arguments:
     # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
     held = [] if call.namespace is not None else _tensors_held(call.target)
     args, kwargs = _vary_values(held, _random, args, kwargs)

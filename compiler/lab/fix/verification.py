@@ -21,14 +21,7 @@ import torch
 from dynascope.compiler.lab.comparison import difference
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
-from dynascope.compiler.lab.fix.difference import (
-    Difference,
-    differences,
-    loses_changes,
-    order_changed,
-    own_rounding,
-    without_zero_gradients,
-)
+from dynascope.compiler.lab.fix.difference import Difference, differences, own_rounding, remarks, without_zero_gradients
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
 from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
@@ -40,11 +33,9 @@ from dynascope.compiler.source.lines import split_lines
 
 #: the backends with which `search` looks for breaks, and with which the changed program is verified
 QUICK, THOROUGH = "eager", "aot_eager"
-OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled with"
 _FOR_EXAMPLE = "For example"
 _ZERO_GRADIENT = "A tensor that takes no part, as on one side of a condition, gets a gradient of zero where eager has none"
-LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 #: called before each run; raises to end the search
@@ -164,12 +155,10 @@ class _Comparison:
         found = differences(actual, expected, made=bool(case.sides) or not case.is_recorded, is_own=is_own)
         place, conditions = f"{where or case.where}with {variation.name}", verification.conditions
         is_backward = variation.gradients and (actual.error_type or (actual.backward_error and not expected.backward_error))
-        if loses_changes(actual, expected):
-            conditions.setdefault("changes", LOST_CHANGES)
+        conditions |= {remark: remark for remark in remarks(actual, expected, is_same=found is None)}
         if found is None:
-            if order_changed(actual, expected):
-                conditions.setdefault("order", OTHER_ORDER)
-        elif found.is_condition:
+            return
+        if found.is_condition:
             verification.under(place, found)
         elif variation.remark:
             conditions.setdefault(variation.remark, variation.remark)

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from dynascope.cell.syntax import bound_names, copied, own_statements
 from dynascope.compiler.patching import patched
+from dynascope.compiler.source.syntax import bound_names, copied, own_statements
 
 
 def test_a_patch_restores_the_very_object_or_its_absence() -> None:

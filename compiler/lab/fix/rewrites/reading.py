@@ -10,19 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.rewrites.source import (
-    FUNCTIONS,
-    Change,
-    Rewrite,
-    Source,
-    applicable,
-    dotted,
-    moved,
-    parse,
-    rebased,
-    require,
-)
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, parsed
+from dynascope.compiler.lab.fix.rewrites.source import Change, Rewrite, Source, applicable, moved, parse, require
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed, with_edits
+from dynascope.compiler.source.syntax import FUNCTIONS, dotted, names_bound_by
 
 #: builtins that change nothing
 _PURE_BUILTINS = frozenset({
@@ -58,26 +48,16 @@ class Uses(ast.NodeVisitor):
         self.calls: list[ast.Call] = []
         self._depth = 0
 
-    def _bind(self, name: str | None) -> None:
-        if name is not None and not self._depth:
-            self.writes.add(name)
-
     def visit(self, node: ast.AST) -> None:
         is_stored = isinstance(getattr(node, "ctx", None), ast.Store)
-        if isinstance(node, ast.Name) and is_stored:
-            self._bind(node.id)
-        elif isinstance(node, ast.Name):
+        if not self._depth:
+            self.writes.update(names_bound_by(node))
+        if isinstance(node, ast.Name) and not is_stored:
             self.reads.add(node.id)
         elif isinstance(node, ast.Call):
             self.calls.append(node)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             self.reads.add(node.target.id)
-        elif isinstance(node, ast.alias):
-            self._bind(node.asname or node.name.partition(".")[0])
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler, *FUNCTIONS, ast.ClassDef)):
-            self._bind(node.name)
-        elif isinstance(node, ast.MatchMapping):
-            self._bind(node.rest)
         if isinstance(node, _STORES) or (is_stored and isinstance(node, ast.Attribute | ast.Subscript)):
             self.stores.append(node)
         if isinstance(node, _JUMPS) and not self._depth:
@@ -278,7 +258,8 @@ def apart(problem: Problem, *makers: Callable[[Problem], Candidate]) -> list[Can
     place = problem
     with contextlib.suppress(NotApplicable):
         place = _apart(problem)
-    return [rebased(problem, place.source, made) for made in applicable(place, *makers)]
+    edits = functools.partial(edits_between, problem.file, problem.source)  # of the problem's own text
+    return [replace(made, edits=tuple(edits(with_edits(place.source, made.edits)))) for made in applicable(place, *makers)]
 
 
 def _apart(problem: Problem) -> Problem:

@@ -13,28 +13,21 @@ import itertools
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed, with_edits
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
 from dynascope.compiler.source.code import first_line
 from dynascope.compiler.source.lines import split_lines
+from dynascope.compiler.source.syntax import FUNCTIONS as FUNCTIONS
+from dynascope.compiler.source.syntax import dotted as dotted
+from dynascope.compiler.source.syntax import is_string
 
 Node = TypeVar("Node", bound=ast.AST)
 Value = TypeVar("Value")
 #: start offset, end offset, and the text that replaces what lies between them
 Change = tuple[int, int, str]
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-
-
-def dotted(expression: ast.AST | None) -> str:
-    """The text of a name or of a dotted name such as `a.b.c`; "" for anything else."""
-    if isinstance(expression, ast.Name):
-        return expression.id
-    base = dotted(expression.value) if isinstance(expression, ast.Attribute) else ""
-    return f"{base}.{expression.attr}" if base and isinstance(expression, ast.Attribute) else ""
 
 
 class Source:
@@ -216,11 +209,6 @@ def applicable(problem: Problem, *makers: Callable[[Problem], Candidate]) -> lis
     return found
 
 
-def rebased(problem: Problem, text: str, made: Candidate) -> Candidate:
-    """A candidate for another text of a problem's file as one for its own text."""
-    return replace(made, edits=tuple(edits_between(problem.file, problem.source, with_edits(text, made.edits))))
-
-
 def moved(text: str, by: str, of: str = "") -> str:
     """Lines with the indentation `by` for `of`.
 
@@ -249,12 +237,8 @@ def imports(source: Source, scope: Scope) -> dict[str, str]:
 
 def importing(source: Source, line: str) -> Change:
     """The change that adds an import above the first statement, below the docstring and `from __future__`."""
-
-    def is_head(one: ast.stmt) -> bool:
-        is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-        return is_text or getattr(one, "module", "") == "__future__"
-
-    first = next(itertools.dropwhile(is_head, source.tree.body), None)
+    body = (one for one in source.tree.body if not is_string(one) and getattr(one, "module", "") != "__future__")
+    first = next(body, None)
     start = source.line_start(1 if first is None else first_line(first))
     return start, start, line
 
@@ -262,8 +246,8 @@ def importing(source: Source, line: str) -> Change:
 class Rewrite:
     """A change of a problem's file as it is made: its source, how the scope of a node names torch, and what it assumes."""
 
-    def __init__(self, problem: Problem, node: ast.AST) -> None:
-        self.problem, self.source = problem, parse(problem.source)
+    def __init__(self, problem: Problem, node: ast.AST, kind: Literal["wrap", "rewrite"] = "rewrite") -> None:
+        self.problem, self.source, self.kind = problem, parse(problem.source), kind
         self.scope = self.source.scope_of(node)
         self.imports, self._needs_import = imports(self.source, self.scope), False
         #: the conditions that the change takes over, and sentences of what it assumes about them
@@ -291,12 +275,7 @@ class Rewrite:
         return self.imports.get(first, first) + dot + rest
 
     def candidate(
-        self,
-        title: str,
-        changes: Iterable[Change],
-        assumption: str = "",
-        settings: Mapping[str, object] | None = None,
-        kind: Literal["wrap", "rewrite"] = "rewrite",
+        self, title: str, changes: Iterable[Change], assumption: str = "", settings: Mapping[str, object] = {}
     ) -> Candidate:
         """The candidate that makes these changes; raises NotApplicable if the new text is invalid or equals the old one."""
         source = self.source
@@ -305,4 +284,4 @@ class Rewrite:
         edits = edits_between(self.problem.file, source.text, text)
         require(edits and parsed(text) is not None)
         words = " ".join(filter(None, [assumption, *self.assumptions]))
-        return Candidate(kind, title, tuple(edits), settings or {}, words, tuple(self.tests))
+        return Candidate(self.kind, title, tuple(edits), settings, words, tuple(self.tests))

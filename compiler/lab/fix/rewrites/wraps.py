@@ -56,10 +56,10 @@ def of_the_function(problem: Problem) -> list[Candidate]:
 
 
 def _decorated(node: ast.FunctionDef, problem: Problem) -> Candidate:
-    rewrite = Rewrite(problem, node)
+    rewrite = Rewrite(problem, node, "wrap")
     start = rewrite.source.line_start(node.lineno)
     changes = [(start, start, f"@{rewrite.torch(_NONSTRICT)}\n")]
-    return rewrite.candidate(f"Trace {node.name} without looking into it", changes, _assumption(node.name), kind="wrap")
+    return rewrite.candidate(f"Trace {node.name} without looking into it", changes, _assumption(node.name))
 
 
 def _assumption(name: str) -> str:
@@ -68,7 +68,7 @@ def _assumption(name: str) -> str:
 
 def _custom_operator(node: ast.FunctionDef, head: str, guess: str, text: str, problem: Problem) -> Candidate:
     """The function as a custom operator; `head`: its decorator after the name of torch.library."""
-    rewrite, names = Rewrite(problem, node), [argument.arg for argument in node.args.args]
+    rewrite, names = Rewrite(problem, node, "wrap"), [argument.arg for argument in node.args.args]
     given = ast.unparse(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, node.args.defaults))
     start, end = rewrite.source.whole_lines(node)
     words, fake = text.format(x=names[0]), guess.replace("torch.", rewrite.torch("")).format(x=names[0])
@@ -78,7 +78,7 @@ def _custom_operator(node: ast.FunctionDef, head: str, guess: str, text: str, pr
     assumption = (
         f"What {node.name} returns has no gradient, shares no memory with its arguments, and is {words} for every input"
     )
-    return rewrite.candidate(f"Make {node.name} a custom operator that returns {words}", changes, assumption, kind="wrap")
+    return rewrite.candidate(f"Make {node.name} a custom operator that returns {words}", changes, assumption)
 
 
 def _schema(node: ast.FunctionDef) -> str | None:
@@ -111,7 +111,7 @@ def _wrapped(problem: Problem) -> Candidate:
         calls = [c for c in calls if source.start(c) - source.line_start(c.lineno) == problem.column]
     top = next((n for n in source.tree.body if n.lineno <= problem.line <= (n.end_lineno or 0)), None)
     require(len(calls) == 1)
-    rewrite, function = Rewrite(problem, source.tree), calls[0].func
+    rewrite, function = Rewrite(problem, source.tree, "wrap"), calls[0].func
     name = dotted(function)
     first = name.partition(".")[0]
     require(first in rewrite.imports and "torch" in rewrite.imports.values())
@@ -124,4 +124,4 @@ def _wrapped(problem: Problem) -> Candidate:
     start, added = source.line_start(at), f"{helper} = {rewrite.torch(_NONSTRICT)}({name})\n"
     changes = [(source.start(function), source.end(function), helper)]
     changes += [] if added in source.text[:start] else [(start, start, f"{added}\n\n")]
-    return rewrite.candidate(f"Trace {name} without looking into it", changes, _assumption(name), kind="wrap")
+    return rewrite.candidate(f"Trace {name} without looking into it", changes, _assumption(name))

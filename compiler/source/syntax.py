@@ -70,13 +70,13 @@ def bound_names(statements: Iterable[ast.AST]) -> list[str]:
     return list(dict.fromkeys(name for s in statements for node in own_nodes(s) for name in names_bound_by(node)))
 
 
-def dotted_name(node: ast.AST) -> str | None:
-    """`a.b.c` for a name or a chain of attributes that starts with one; None for anything else."""
+def dotted(node: ast.AST | None) -> str:
+    """`a.b.c` for a name or a chain of attributes that starts with one; "" for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
