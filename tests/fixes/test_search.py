@@ -26,6 +26,8 @@ from harness import imported
 import dynascope
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cli import main
+from dynascope.compiler.capture.torch_private import tensors
+from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.report import Report
 
 Make = Callable[[str], ModuleType]
@@ -677,3 +679,27 @@ def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make
     assert [x.verdict for x in report.fixes or () if x.chosen] == ["verified"] * len(report.fix_set.fixes)
     assert report.fix_set.after.breaks == 0
     assert not [x for x in report.fixes or () if "differs from eager" in x.reason]
+
+
+@pytest.mark.parametrize("lost", [(), ("cpu",)])
+def test_what_would_make_a_device_unusable_only_fails_uncompiled(
+    make: Make, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
+) -> None:
+    failed_uncompiled, run_once = set[bool](), Trials._run
+
+    def watched(self: Trials, call: Any, entry: Any, variation: Any) -> Any:
+        observed = run_once(self, call, entry, variation)
+        if observed.error is not None:
+            failed_uncompiled.add(entry is call.target)
+        return observed
+
+    monkeypatch.setattr(Trials, "_run", watched)
+    monkeypatch.setattr(tensors, "LOST", lost)
+    module = make("""
+        def f(x):
+            if (x > 3).any():
+                raise ValueError("large")
+            return x + 1
+        """)
+    assert "eager raises ValueError" in str(fix(module.f, torch.ones(3)))
+    assert (False in failed_uncompiled) is (not lost)

@@ -194,3 +194,19 @@ def test_results_are_there_after_repeated_calls() -> None:
     assert report.profile is not None, report.notes
     assert not [note for note in report.notes if "restored" in note]
     assert torch.allclose(kept[0], straight(x))
+
+
+def test_no_change_that_is_tried_ends_the_use_of_the_device() -> None:
+    table = torch.arange(8.0, device=DEVICE)
+
+    def looks_up(x: torch.Tensor) -> torch.Tensor:
+        if torch.isnan(x).any():
+            raise ValueError("nan")
+        y = torch.zeros_like(x)
+        if x.max() < 1:
+            y = table[(x * 8).long()]
+        return y
+
+    report = dynascope.explain(looks_up, backend="aot_eager", fix=True)(square(4))
+    assert report.fixes
+    assert torch.equal(torch.ones(2, device=DEVICE) + 1, torch.full((2,), 2.0, device=DEVICE))

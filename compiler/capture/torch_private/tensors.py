@@ -10,6 +10,7 @@ places than eager code.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -113,6 +114,40 @@ def each_operation(what: str, run: Callable[[Any, Any, Any], Any], *, in_compile
 
             stack.enter_context(Mode())  # type: ignore[no-untyped-call]
         yield
+
+
+#: the kinds of devices that a process can use no more after a wrong index, or a false assertion, in one of these operations
+LOST = ("cuda",)
+_MAY_LOSE = re.compile(
+    r"^_?(index|gather|scatter|masked_scatter|take|put|embedding(?!.*backward)|nll_loss\w*forward|multinomial|bernoulli"
+    r"|binary_cross_entropy|multi\w*_margin_loss|max_unpool|assert_async)"
+)
+
+
+def may_lose_a_device() -> bool:
+    """Whether the process has used a device of such a kind."""
+    return any(getattr(torch, kind).is_initialized() for kind in LOST)
+
+
+def checked_operations() -> contextlib.AbstractContextManager[None]:
+    """In the block, run such operations on copies on the CPU first: what is wrong there raises an exception."""
+
+    def copied(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return [copied(inner) for inner in value]
+        return (
+            value.detach().cpu() if isinstance(value, torch.Tensor) else None if isinstance(value, torch.Generator) else value
+        )
+
+    def run(operation: Any, args: Any, kwargs: Any) -> Any:
+        if _MAY_LOSE.search(operation.__name__) and any(t.device.type in LOST for t in tensors_in((args, kwargs))):
+            with torch.random.fork_rng(devices=[]):
+                operation(*copied(args), **{name: copied(value) for name, value in kwargs.items()})
+        return operation(*args, **kwargs)
+
+    if not may_lose_a_device():
+        return contextlib.nullcontext()
+    return each_operation("checked operations", run, in_compiled_code=True)
 
 
 class RunCounts:

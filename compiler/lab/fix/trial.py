@@ -22,7 +22,7 @@ from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.capture.torch_private.running import aot_eager
-from dynascope.compiler.capture.torch_private.tensors import RunCounts, mark_dynamic
+from dynascope.compiler.capture.torch_private.tensors import RunCounts, checked_operations, mark_dynamic, may_lose_a_device
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
@@ -105,7 +105,20 @@ class Trials:
         """
         compiler = aot_eager if backend == "aot_eager" else backend
         with self._entries(plan, self.settings.replace(backend=compiler), helpers, strict) as entry_of:
-            yield lambda call, variation: self._run(call, entry_of(call), variation)
+
+            def run(call: RecordedCall, variation: Variation) -> Observation:
+                failed = self._failed_uncompiled(plan, call, variation)
+                return self._run(call, entry_of(call), variation) if failed is None else failed
+
+            yield run
+
+    def _failed_uncompiled(self, plan: Plan, call: RecordedCall, variation: Variation = RECORDED) -> Observation | None:
+        """What the changed program, uncompiled, does if it raises, and compiled could make a device unusable by that."""
+        if not plan.texts or not may_lose_a_device():
+            return None
+        with checked_operations():
+            observed = self._run(call, call.target, variation)
+        return None if observed.error is None else observed
 
     @contextlib.contextmanager
     def _entries(
@@ -175,8 +188,9 @@ class Trials:
             def run(call: RecordedCall, variation: Variation) -> Observation:
                 return self._run(call, counts.around(entry_of(call)), variation)
 
+            failed = [self._failed_uncompiled(plan, call) for call in self.calls]
             with observe(self.settings, cells=self._cells) as recording:
-                observed = [run(call, RECORDED) for call in self.calls]
+                observed = [seen or run(call, RECORDED) for seen, call in zip(failed, self.calls, strict=True)]
             ran = TrialResult(recording.report, observed)
             if self.timed is not None and not any(seen.error for seen in observed):
                 ran.seconds = self._seconds(entry_of(self.timed[0]), plan, *self.timed)
@@ -197,6 +211,8 @@ class Trials:
     def eagerly(self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None) -> Iterator[Run]:
         """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
 
+        What other inputs or a forced condition make fail on a GPU raises an exception, after which the GPU can be used.
+
         `helpers`: names that the edited text uses; the verification so forces a condition to be true or false.
         """
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
@@ -207,7 +223,8 @@ class Trials:
                 longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
                 with self._experiment(call) as experiment:
                     variant = self._variant(call.target, variation, min(self.deadline, started + longest))
-                    observed = experiment.run(variant)
+                    with checked_operations():
+                        observed = experiment.run(variant)
                     if observed.error is None and (is_recorded or self._has_low_precision):
                         again = experiment.run(replace(variant, follows_precisions=True))
                         self._has_low_precision = self._has_low_precision or is_low(again.lowest)

@@ -16,7 +16,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _VALUES_LOST = ", with the message's text but not its values"
 _ONLY_IF = "The values are asked for only if the rest of the condition holds"
-_GPU = "on a GPU the error is reported at a later synchronization"
+_GPU = "on a GPU it does so later, and the process can use the GPU no more"
 
 
 def raising(problem: Problem) -> list[Candidate]:
