@@ -35,7 +35,7 @@ from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, OutOfTime, Refused, Verification, Verifier
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
-from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, plural
+from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, listed, plural
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.code_swap import found_once
 
@@ -421,9 +421,15 @@ class Search:
         self._dropped.add((fixes[0].break_ or fixes[0].recompile, fixes[0].title))
         for fix in fixes:
             fix.verdict, fix.reason = "untried", "tried only on top of a change that does not hold"
-        fixes[0].verdict, fixes[0].reason = "refused", reason
         self._given_up.clear()
         del self._steps[number:]
+        fixes[0].verdict, fixes[0].reason = "refused", self._on_top(reason)
+
+    def _on_top(self, reason: str) -> str:
+        """The reason of a refusal, with the chosen changes: without them, there might be none."""
+        others = [f"“{step.fix.title}”" for step in self._steps[self._first :]]
+        is_alone = not others or reason == improvement.STAYS
+        return reason if is_alone else f"{reason.rstrip('.:')}; tried on top of {listed(others, 2)}"
 
     def _improved(self, step: _Step) -> _Step | None:
         """The next step, with one more break or recompile fixed; None if no other can be."""
@@ -561,7 +567,8 @@ class Search:
             if self._batch == 1:
                 self._verify(better)
         except (NotApplicable, Refused) as failed:
-            fix.verdict, fix.reason = "untried" if isinstance(failed, _Untried) else "refused", str(failed)
+            fix.verdict = "untried" if isinstance(failed, _Untried) else "refused"
+            fix.reason = self._on_top(str(failed)) if isinstance(failed, Refused) else str(failed)
             return None
         return better
 
