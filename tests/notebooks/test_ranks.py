@@ -60,7 +60,7 @@ model = torch.nn.parallel.DistributedDataParallel(Net())
 model = torch.compile(model, backend="aot_eager")
 step(model, 4)
 if mode == "killed" and rank == 1:
-    while not written("killed", '"name":"forward"', '"source":"time.sleep(3)"'):
+    while not written("killed", '"steps":[["', '"source":"time.sleep(3)"'):
         time.sleep(3)
     os.kill(os.getpid(), signal.SIGKILL)
 if mode == "error" and rank == 1:
@@ -118,8 +118,6 @@ WORKING = {
     "killed": (2, "--ranks-dir", "killed", "job.py", "killed"),
     "hang": (2, "-o", "hang.json", "job.py", "hang"),
     "alike": (2, "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"),
-    "recompile": (3, "-o", "recompile.json", "job.py", "recompile"),
-    "error": (2, "job.py", "error"),
     "tensor parallel": (2, "-o", "tp.json", "sharded.py", "tensor", "odd"),
 }
 
@@ -137,6 +135,13 @@ def jobs(folder: Path) -> Iterator[Jobs]:
     jobs = Jobs(folder, WORKING)
     yield jobs
     jobs.close()
+
+
+def job_alone(folder: Path, processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    jobs = Jobs(folder, {"alone": (processes, *arguments)})
+    done = jobs["alone"]
+    jobs.close()
+    return done
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -184,8 +189,8 @@ def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path,
     assert "--expect: expected ranks=alike, but 2 ranks" in done.stderr
 
 
-def test_a_recompile_on_one_rank(folder: Path, jobs: Jobs) -> None:
-    done = jobs["recompile"]
+def test_a_recompile_on_one_rank(folder: Path) -> None:
+    done = job_alone(folder, 3, "-o", "recompile.json", "job.py", "recompile")
     report = dynascope.load(folder / "recompile.json")
     assert [group.ranks for group in report.groups] == [[0, 2], [1]]
     difference = report.differences[0]
@@ -219,8 +224,8 @@ def test_a_rank_that_hangs_is_named_with_its_place(folder: Path, jobs: Jobs) -> 
     assert f"job.py:{line_of('time.sleep(60)')} `time.sleep(60)`" in " ".join(done.stdout.split())
 
 
-def test_the_rank_that_fails_first_reports(jobs: Jobs) -> None:
-    done = jobs["error"]
+def test_the_rank_that_fails_first_reports(folder: Path) -> None:
+    done = job_alone(folder, 2, "job.py", "error")
     assert done.returncode == 1
     assert done.stdout.count("rank 1 failed") >= 1, done.stdout + done.stderr
     assert "ValueError: no such batch" in done.stdout
@@ -250,9 +255,7 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
 
 
 def test_sharded_ranks_are_alike(folder: Path) -> None:
-    jobs = Jobs(folder, {"fsdp": (2, "-o", "fsdp.json", "sharded.py", "fsdp", "even")})
-    done = jobs["fsdp"]
-    jobs.close()
+    done = job_alone(folder, 2, "-o", "fsdp.json", "sharded.py", "fsdp", "even")
     assert done.returncode == 0, done.stderr
     assert printed(done).startswith("2 ranks alike: ")
     report = dynascope.load(folder / "fsdp.json")

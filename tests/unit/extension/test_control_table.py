@@ -81,7 +81,7 @@ def test_the_lines_are_those_of_the_breaks() -> None:
     assert [n for n, text in numbered.items() if "graph_break" in text] == [IN_INNER, IN_FN]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+@pytest.mark.parametrize("row", some(ROWS, 2), ids=name_of)
 def test_by_the_magic(shell: Any, row: Row) -> None:
     before = regions(row)
     done = shell(line(row, before), *CELL)

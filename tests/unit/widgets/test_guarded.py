@@ -35,7 +35,7 @@ def reports() -> list[Report]:
     """Between them they have every part."""
     measured = one_break()
     measured.graphs[0].run = GraphRun(device="cpu", device_name="CPU", backend="inductor", calls=3, eager_seconds=0.1)
-    return [measured, loop(), many(80), layers(30)]
+    return [measured, loop(), many(20), layers(30)]
 
 
 def forms(report: Report) -> dict[str, str]:
