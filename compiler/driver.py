@@ -151,9 +151,8 @@ class Run:
                 annotate(report)
         cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
-            self.notes.append(
-                f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self.trace_again}"
-            )
+            names = ", ".join(cached)
+            self.notes.append(f"compiled before this recording, so its breaks are unknown: {names}; {self.trace_again}")
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 

@@ -139,9 +139,7 @@ class Settings:
             data["backend"] = getattr(self.backend, "__qualname__", type(self.backend).__name__)
         if not isinstance(self.inputs, (str, type(None))):
             data["inputs"] = f"{len(self.inputs)} inputs"  # the user's tensors are not kept
-        data["options"] = {
-            k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in self.options.items()
-        }
+        data["options"] = {k: v if isinstance(v, (int, float, str, type(None))) else repr(v) for k, v in self.options.items()}
         return data
 
     def conflicts(self) -> str | None:

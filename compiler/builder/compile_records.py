@@ -357,9 +357,8 @@ def nothing_to_compile(record: CompileRecord) -> bool:
 
 def text_of(record: CompileRecord) -> dynamo_texts.BreakText:
     """The compiler's text about what stopped the frame, parsed."""
-    text = dynamo_texts.read_break(
-        record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message
-    )
+    said = record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message
+    text = dynamo_texts.read_break(said)
     if not text.stack and record.error_text:
         text.stack = dynamo_texts.stack_of(record.error_text)
     return text

@@ -411,16 +411,13 @@ _SHARES = {
 }  # fmt: skip
 
 
-def profile_of(
-    events: Iterable[Event], report: Report, overhead: float = 0.0, compiled_meanwhile: Collection[str] = ()
-) -> Profile:
+def profile_of(events: list[Event], report: Report, overhead: float = 0.0, compiled_meanwhile: Collection[str] = ()) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
     Its times are those under the profiler; the caller replaces `median_seconds` and `spread`.
     `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
     `compiled_meanwhile`: ids of compiles that the repeated calls needed.  Raises ValueError if no call is marked in the events.
     """
-    events = list(events)
     calls = read_calls(events, report, compiled_meanwhile)
     if not calls:
         raise ValueError("no call in the profiler's trace")
@@ -457,9 +454,9 @@ def profile_of(
     return result
 
 
-def graphs_in(events: Iterable[Event], report: Report) -> list[str | None]:
+def graphs_in(events: list[Event], report: Report) -> list[str | None]:
     """Ids of the graphs that the calls in these events run, each once, in order; None for those that the report lacks."""
-    slices = [s for call in read_calls(list(events), report) for s in call.slices]
+    slices = [s for call in read_calls(events, report) for s in call.slices]
     return list(dict.fromkeys(s.graph for s in slices if s.kind == "graph"))
 
 

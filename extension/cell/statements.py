@@ -51,9 +51,7 @@ from dynascope.compiler.source.syntax import bound_names, copied, dotted, genera
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
-_FRAME_READERS = frozenset(
-    ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
-)
+_FRAME_READERS = ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
 #: in a trace `torch.compile` returns its argument, `set_stance` is refused, and the result of `re.compile` cannot be bound
 _NOT_IN_A_TRACE = ("compile", "set_stance")
 #: functions and methods that read values, to show them

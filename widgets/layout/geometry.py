@@ -50,6 +50,10 @@ class Rect(NamedTuple):
         return Rect(self.x + dx, self.y + dy, self.width, self.height)
 
 
+#: boxes, and the routes between them
+Drawing = tuple[list[Rect], list[list[Point]]]
+
+
 @dataclass(frozen=True)
 class Placement(Generic[Key]):
     """The position of each box, and one polyline for each edge."""
@@ -106,7 +110,7 @@ class Part(NamedTuple):
     tops: list[float]
 
 
-def wrapped(part: Part, room: float, tall: float) -> tuple[list[Rect], list[list[Point]]]:
+def wrapped(part: Part, room: float, tall: float) -> Drawing:
     """`part` in as many columns of about `tall` pixels as there is room for; in one if it is not tall or cannot be cut."""
     high, cuts = part.tops[-1], _cuts(part)
     most = int((room + COLUMN_GAP) // (min(r.width for r in part.rects) + COLUMN_GAP))
@@ -121,9 +125,7 @@ def wrapped(part: Part, room: float, tall: float) -> tuple[list[Rect], list[list
     return part.rects, part.routes
 
 
-def _in_columns(
-    part: Part, begins: list[float], lefts: list[float], before: list[float]
-) -> tuple[list[Rect], list[list[Point]]]:
+def _in_columns(part: Part, begins: list[float], lefts: list[float], before: list[float]) -> Drawing:
     """`part` cut at `begins`; `lefts`: the left side of each column and of one more, `before`: where it was."""
     tops = [0.0, *begins]
 
