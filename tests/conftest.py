@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import light_imports  # noqa: F401  (before what imports nbformat)
 import pytest
 from notebook_making import Maker, make_notebook
 
@@ -48,6 +49,8 @@ FULL = (
     "to_one_with_a_conditional_fix", "that_only_moves_a_break", "says_truly_why[0]", "of_many_frames_those_around",
     "what_the_cell_reported[sys", "what_the_cell_reported[d", "what_the_cell_reported[c", "models_of_text[Mamba2",
     "without_a_gpu_one_line", "fails_is_left_out", "tried[random numbers]", "is_called[@torch.compile\\n{f}",
+    "test_an_interrupt_at_any_moment_leaves_everything", "run again-a line in", "run again-fullgraph",
+    "run again-the line of the cell",
 )  # fmt: skip
 #: one JupyterLab and one browser; one build
 TOGETHER = ("tests/browser/", "tests/unit/packaging/")

@@ -32,7 +32,7 @@ def made(seed: int) -> str:
 
 @example(seed=1335)  # deletes, in a loop, a name that is not bound
 @example(seed=61)  # a name read in a loop before it is bound
-@settings(max_examples=examples(12), phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
+@settings(max_examples=examples(8), phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
 @given(seed=st.integers(0, 2**30))
 def test_a_cell_leaves_what_it_leaves_without_the_magic(notebook: Notebook, seed: int) -> None:
     cell = made(seed)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dynascope.compiler.capture.recording import observe
 
-EXAMPLES = examples(12)
+EXAMPLES = examples(8)
 _NAME = "<changing>"
 
 

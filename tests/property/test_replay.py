@@ -241,7 +241,7 @@ def test_every_change_is_undone(number: int) -> None:
     compare(changes[number::12], adam=bool(number % 2), options={"profile": 2} if number % 3 == 0 else {"check": True})
 
 
-@settings(max_examples=examples(12), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(
     changes=st.lists(st.sampled_from([*CHANGES, *PLACES]), min_size=3, max_size=14, unique=True),
     adam=st.booleans(),

@@ -19,7 +19,7 @@ from made_programs import Function, Model, Statement, programs, text
 
 from dynascope.compiler.driver import explain
 
-EXAMPLES = examples(12)
+EXAMPLES = examples(8)
 #: what torch 2.9 does not tell: examples/reference/torch_versions.md
 EARLY = torch.__version__.startswith("2.9")
 

@@ -20,7 +20,7 @@ def skip_where_unlike(program: Program) -> None:
             pytest.skip(f"torch {release}: {difference}")
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("program", some(PROGRAMS, 2), ids=lambda p: p.name)
 def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
     shell.ns["torch"] = torch
@@ -31,7 +31,7 @@ def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
     assert all(b.cell is not None for b in report.breaks)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("program", some(PROGRAMS[1:], 2), ids=lambda p: p.name)
 def test_observed(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
     torch._dynamo.reset()  # %%observe runs code unchanged: torch's own wrappers, too, may have been compiled before
