@@ -25,6 +25,11 @@ _NO_TRY = (
     "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
     "catch such errors"
 )
+_SHARED_GRAPH = (
+    "if eager code does not raise this: compiled code goes backward through a whole graph at once, and then frees what it "
+    "saved, so two calls of backward() need different graphs. Compile each model instead of the function that calls them, or "
+    "pass retain_graph=True to the first."
+)
 
 
 def annotate(report: Report, facts: RecordingFacts) -> None:
@@ -115,6 +120,8 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, 
         origin="compiler" if refused else "user", cell=cell_of(file) if file is not None else None,
         in_graph=bool(generated or operation), calls=calls,
     )  # fmt: skip
+    if report.graphs and "backward through the graph a second time" in message:
+        report.notes.append(_SHARED_GRAPH)
 
 
 def _stack(error: BaseException) -> list[Location]:

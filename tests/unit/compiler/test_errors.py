@@ -13,7 +13,7 @@ import torch.utils.checkpoint
 from observed import seen
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver import explain
+from dynascope.compiler.driver import explain, last
 from dynascope.widgets.features.breaks import reasons
 
 
@@ -31,6 +31,18 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
         torch.compile(f, backend="eager")(torch.ones(2))
     assert recording.report.error is not None
     assert recording.report.error.caught
+
+
+def test_two_calls_of_backward_through_one_graph_are_explained() -> None:
+    def step(z: torch.Tensor) -> None:
+        fake = z * 2
+        loss = (fake.detach() * z).sum()
+        loss.backward()
+        fake.sin().sum().backward()
+
+    with pytest.raises(RuntimeError, match="a second time"):
+        explain(step, backend="aot_eager")(torch.ones(3, requires_grad=True))
+    assert "two calls of backward() need different graphs" in last().notes[-1]
 
 
 def test_suppressed_errors_are_told() -> None:
