@@ -19,6 +19,7 @@ one whose break is at the entry's line.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -74,10 +75,9 @@ class RegionFlags:
         #: id of a frame -> the innermost region around the frame's break, and so around the call that it makes there
         self._inside: dict[str, _ActiveRegion | None] = {}
 
-    def begin(self, frame: Frame) -> None:
-        """Start a frame, whose `parent` and `continues` have been set if they are known."""
-        is_resume = frame.kind == "resume"
-        outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
+    def begin(self, frame: Frame, caller: str | None) -> None:
+        """Start a frame; `caller`: the id of the frame that called its function, "" if none did, None if that is unknown."""
+        outer = self._caller.get(frame.continues or "") if caller is None else self._inside.get(caller)
         self._caller[frame.id] = self._inside[frame.id] = outer
 
     def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
@@ -462,6 +462,15 @@ class Links:
             return self._called.pop((record.reset_period, frame.code_name, frame.file), (None, 0))
         callers = ((self._standing(entry, record.reset_period), entry.line) for entry in reversed(record.stack[:-1]))
         return next(((caller, line) for caller, line in callers if caller is not None), (None, 0))
+
+    def caller(self, record: CompileRecord, frame: Frame) -> str | None:
+        """The id of the frame that called the function, of which a resume function is a part; "" if none did; None: unknown."""
+        if frame.kind != "resume":
+            return frame.parent or ""
+        stack = itertools.dropwhile(lambda entry: is_resume(entry.function), reversed(record.stack[:-1]))
+        if self._cut or next(stack, None) is None:
+            return None
+        return next((found.id for entry in stack if (found := self._standing(entry, record.reset_period))), "")
 
     def _standing(self, entry: Location, period: int) -> Frame | None:
         """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""

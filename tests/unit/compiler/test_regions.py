@@ -90,3 +90,18 @@ def test_every_break_names_its_region(
 def test_a_break_that_a_region_allows_in_some_calls_only_is_not_allowed() -> None:
     for function in (lambda x: twice(decorated(x)), lambda x: decorated(twice(x))):
         assert explain(function, backend="eager")(torch.ones(3)).breaks[0].allowed is False
+
+
+def test_a_region_around_a_call_is_not_around_another_call_that_the_same_resume_function_is_compiled_for_again() -> None:
+    def shared(x: Any, n: int) -> Any:
+        torch._dynamo.graph_break()
+        if n > 1:
+            torch._dynamo.graph_break()
+        return x + n
+
+    @dynascope.region(error_on_graph_break=False)
+    def allowing(x: Any) -> Any:
+        return shared(x, 1)
+
+    report = explain(lambda x: allowing(x) + shared(x, 2), backend="eager")(torch.ones(3))
+    assert [(b.allowed, b.region.kind) for b in report.breaks] == [(False, "default")] * 2
