@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.compiling import compile, region
 from dynascope.compiler.driver import last, remember
-from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
 
 if TYPE_CHECKING:
     from dynascope.compiler.driver import Run
+    from dynascope.compiler.ranks import RanksReport
     from dynascope.ranks import RanksRecording
 
 __all__ = ["compile", "explain", "last", "load", "observe", "record_ranks", "region"]
