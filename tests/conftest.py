@@ -166,11 +166,3 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByFixture(config, log)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """`make test` runs the other checks first: a failure among them must not hide above a green summary."""
-    failed = os.environ.get("DYNASCOPE_FAILED_CHECKS")
-    if failed:
-        terminalreporter.section("checks before pytest", red=True)
-        terminalreporter.write_line(f"FAILED: {failed} (see the top of the output)", red=True)

@@ -7,12 +7,17 @@ Standard library only; parses on Python 3.8, so that a Python that is too old ge
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from tools import browser, environment, frontend, preflight
 
@@ -32,10 +37,12 @@ class Work:
         self.venv = venv
         self.python = str(environment.interpreter(venv))
         self.environ = environment.isolated(dict(os.environ), BUILD, venv)
+        #: where commands print; None: to the terminal
+        self.output: IO[str] | None = None
 
     def call(self, *command: str) -> int:
         """Run a command in the project's root; returns its exit status."""
-        return subprocess.call(list(command), cwd=str(ROOT), env=self.environ)
+        return subprocess.call(list(command), cwd=str(ROOT), env=self.environ, stdout=self.output, stderr=self.output)
 
     def py(self, *arguments: str) -> int:
         """Run the environment's Python."""
@@ -158,7 +165,7 @@ def frontend_checks(work: Work) -> list[str]:
     failed = run_checks(work, checks[:possible])
     needed = preflight.under_ci()
     for name, _ in checks[possible:]:
-        print("{}: {} ({})".format(name, "FAILED" if needed else "left out", trouble), flush=True)
+        print("{}: {} ({})".format(name, "FAILED" if needed else "left out", trouble), file=work.output, flush=True)
     return failed + [name for name, _ in checks[possible:] if needed]
 
 
@@ -174,35 +181,42 @@ def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
     for name, command in commands:
         start = time.time()
         status = work.call(*command)
-        print("{}: {} ({:.1f} s)".format(name, "FAILED" if status else "ok", time.time() - start), flush=True)
+        took = time.time() - start
+        print("{}: {} ({:.1f} s)".format(name, "FAILED" if status else "ok", took), file=work.output, flush=True)
         if status:
             failed.append(name)
     return failed
 
 
+def with_checks(work: Work, tests: Callable[[], int]) -> int:
+    """Run all checks beside tests, which take longer, and print what they say at the end; returns an exit status."""
+    with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+") as said:
+        beside = copy.copy(work)
+        beside.environ, beside.output = dict(work.environ), said
+        checking = pool.submit(checks, beside)
+        status = tests()
+        failed = checking.result()
+        said.seek(0)
+        print("\n" + said.read() + ("FAILED: {}".format(", ".join(failed)) if failed else ""), flush=True)
+    return status or (1 if failed else 0)
+
+
 def check(work: Work, arguments: list[str]) -> int:
     """Run all checks, and the unit tests that are marked neither slow nor packaging; for use before a commit."""
-    failed = checks(work)
-    work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
-    status = pytest(work, ["tests/unit"], ["-m", FAST, *arguments])
-    return status or (1 if failed else 0)
+    return with_checks(work, lambda: pytest(work, ["tests/unit"], ["-m", FAST, *arguments]))
 
 
 def test(work: Work, arguments: list[str]) -> int:
     """Run everything that CI runs: all checks, and all tests but those marked `full`.
 
-    pytest runs last, also if checks failed, so that its summary is the last line.
-
     Under another Python or torch, only the tests run: the checks depend on the code alone and on the pinned versions.
     """
-    failed = checks(work) if work.task in ("test", "test-all") else []
     install_frontend(work)  # a test builds the bundle
     found = browser.ensure(work.python, work.environ)
     if found:
         work.environ[browser.VARIABLE] = found
     else:
         print(f"no Chromium for the browser tests: {browser.cure()}", flush=True)
-    work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
     # slow folders first, so that all processes end at about the same time
     folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/fixes", "tests/unit"]
@@ -210,8 +224,10 @@ def test(work: Work, arguments: list[str]) -> int:
     if everything:
         work.environ["DYNASCOPE_FULL"] = "1"  # all programs of the property tests and of the corpus of fixes
         folders.insert(0, "tests/real")
-    status = pytest(work, folders, arguments if everything else ["-m", "not full", *arguments])
-    return status or (1 if failed else 0)
+    chosen = arguments if everything else ["-m", "not full", *arguments]
+    if work.task == "test-python":
+        return pytest(work, folders, chosen)
+    return with_checks(work, lambda: pytest(work, folders, chosen))
 
 
 def test_real(work: Work, arguments: list[str]) -> int:
