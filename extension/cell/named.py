@@ -86,7 +86,10 @@ class NamedTargets:
     def close(self) -> None:
         """Switch off for good and release the user's objects."""
         self.off()
+        for switch in self._switches.values():
+            switch.entries.clear()
         self._switches.clear()
+        del self._run  # torch keeps the code of callers, with the switches in it, for longer than recorded calls may live
 
 
 class _Switch:

@@ -33,6 +33,7 @@ import copy
 import gc
 import inspect
 import re
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, MethodType
@@ -138,7 +139,8 @@ class CellStatements:
         function = FunctionType(self._code(self.cell, run, unbound), self.namespace, STATEMENTS)
         function.__module__ = self.namespace.get("__name__", "__main__")
         number = len(self._runs) - 1
-        code_from_text[function] = lambda text: self._code(*self._edited(text, number))
+        me = weakref.proxy(self)  # which leads to the function: kept alive by it, neither would ever go
+        code_from_text[function] = lambda text: me._code(*me._edited(text, number))
         self.namespace.update(dict.fromkeys(unbound, _placeholder))
         try:
             given = torch.compiler.is_dynamo_compiling, lambda: not live, _placeholder, torch.empty(0, device="cpu")

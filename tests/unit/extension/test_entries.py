@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import types
+import weakref
 
 import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.lab.recorded_call import RecordedCall
 
 
 def test_function_is_compiled_and_the_name_stays_plain(shell):
@@ -135,10 +138,15 @@ def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
     assert f"--keep: M{is_not}" in shell.report("%%compile --keep -f M", "M()(x)").notes
 
 
-def test_users_objects_are_not_kept_alive(shell):
-    import gc
-    import weakref
+@pytest.mark.parametrize("function", ["", " -f f"])
+def test_what_a_recorded_call_copied_goes_with_the_run(shell, function):
+    shell("def f(x): return x + 1")
+    shell("%%compile --check" + function, "y = f(x)")
+    gc.collect()
+    assert not [value for value in gc.get_objects() if type(value) is RecordedCall]
 
+
+def test_users_objects_are_not_kept_alive(shell):
     shell.report("%%compile", "def f(x):", "    return x + 1", "r = [f(x) for _ in range(2)]", "late = (f(y) for y in [x])")
     seen = weakref.ref(shell.ns["f"])
     assert next(shell.ns["late"]).tolist() == [2, 2, 2]
