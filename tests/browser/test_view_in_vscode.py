@@ -81,7 +81,6 @@ def vscode(chromium: Browser, lab_server: Server) -> Iterator[Frame]:
     page.wait_for_function("() => window.jupyterapp", timeout=SECONDS * 1000)
     page.evaluate(FRAME, PAGE)
     frame = page.frame("vscode")
-    assert frame is not None
     frame.evaluate(LOAD, base64.b64encode(MANAGER.read_bytes()).decode())
     assert frame.evaluate("() => getComputedStyle(document.documentElement).getPropertyValue('--jp-layout-color0')") == "white"
     frame.evaluate((Path(__file__).parent / "vscode.js").read_text("utf-8"), ANYWIDGET.read_text("utf-8"))

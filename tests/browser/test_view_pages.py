@@ -131,8 +131,6 @@ def test_of_many_frames_those_around_the_selected_one_are_shown_and_all_on_deman
     expect(whole).to_have_attribute("aria-pressed", "true")
     assert nodes.count() == 101 + 100 + 100  # frames, graphs, breaks
     pane, head = shown.root.locator(".dyn-pane").bounding_box(), shown.node("b60").locator("text").first.bounding_box()
-    assert pane is not None
-    assert head is not None
     assert pane["y"] < head["y"] < pane["y"] + pane["height"]
     assert shown.overflowing() == []
     assert grave_faults(shown.page, "html") == []
@@ -227,8 +225,6 @@ def test_in_documentation_one_output_is_shown_and_nothing_looks_alive(chromium: 
     mount(page, "one", "#live", "jupyter-widgets-disconnected", fallback="dyn-1", can_run_again=True)
     expect(page.locator(".dyn-static")).to_be_hidden()
     view, end = page.locator(".dyn").bounding_box(), page.locator("hr").bounding_box()
-    assert view is not None
-    assert end is not None
     assert end["y"] - view["y"] - view["height"] < 20
     expect(page.get_by_role("button", name=re.compile("Run again|Try all fixes|Save"))).to_have_count(0)
     heading = page.locator(".dyn h2").first

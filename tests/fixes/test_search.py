@@ -77,8 +77,6 @@ BRANCH = """
 def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     f = make(PRINTS).f
     report = fix(f, torch.ones(3))
-    assert report.fixes is not None
-    assert report.fix_set is not None
     [done] = [x for x in report.fixes if x.chosen]
     assert (done.kind, done.break_) == ("setting", report.breaks[0].id)
     assert done.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}

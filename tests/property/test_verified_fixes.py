@@ -151,7 +151,6 @@ def of_cell(cell: str) -> tuple[Report, str]:
     assert (done.names, done.same) == (plain.names, plain.same)
     report = dynascope.last()
     found = report.fixes_to_apply(conditional=True)
-    assert found is not None
     after = next(iter(found.cells.values()), cell)
     lines = [line for line in after.removesuffix(RETURNED).splitlines() if not line.startswith(("%%compile", "import torch"))]
     sets = [line for line in lines if line.startswith("torch._dynamo.config")]

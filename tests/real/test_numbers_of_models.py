@@ -109,7 +109,6 @@ def test_the_verdict_is_that_of_a_run_in_float64(name: str, precision: str) -> N
     eager = computed(model, inputs, dtype, compiles=False)
     raised = {takes: inputs[takes].double() if inputs[takes].is_floating_point() else inputs[takes]}
     exact = computed(model, raised, None, compiles=False)
-    assert check is not None
     verdict = check.numbers.verdict if check.numbers is not None else "agree" if check.agrees else f"none: {check.why_not}"
     mine, other = errors(eager, exact), errors(compiled, exact)
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -137,8 +136,6 @@ def test_the_line_is_named_in_a_model_that_generates() -> None:
         return generate(input_ids=input_ids, output_logits=True, return_dict_in_generate=True).logits
 
     check = dynascope.explain(logits, backend=wrong_silu, check="where")(**inputs).check
-    assert check is not None
-    assert check.numbers is not None
     assert check.numbers.verdict == "compiled"
     assert check.numbers.origin is not None, check.numbers.origin_unknown
     assert check.numbers.origin.operation == "torch.nn.functional.silu"

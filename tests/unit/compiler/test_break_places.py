@@ -191,6 +191,5 @@ def test_the_break_of_a_failing_cond_is_one_at_the_users_line() -> None:
         torch.compile(unlike, backend="eager")(torch.ones(3))
     report = recording.report
     [broken] = report.breaks
-    assert report.error is not None
     assert {b.file for b in (broken, report.error)} == {__file__}
     assert broken.error.startswith("RuntimeError: When merging two branches")

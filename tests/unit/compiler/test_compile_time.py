@@ -31,17 +31,12 @@ class Block(torch.nn.Module):
         return x + self.linear(x).relu()
 
 
-def time_of(report: Report) -> CompileTime:
-    assert report.compile_time is not None
-    return report.compile_time
-
-
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # test_stages has Inductor
 def test_the_sums_are_those_of_compile_times(backend: str) -> None:
     compilation_time_metrics.clear()
     with observe() as recording:
         torch.compile(torch.nn.Sequential(Block(), Block()), backend=backend)(torch.ones(2, 4)).sum().backward()
-    time = time_of(recording.report)
+    time = recording.report.compile_time
     found = {p.function or p.name: p.seconds for p in time.phases}
     for name, values in compilation_time_metrics.items():
         if name in found:  # some are sums of many calls inside a phase, which have no events
@@ -94,14 +89,13 @@ def test_a_log_says_what_its_events_say(log: Path) -> None:
     if not events:
         assert report.compile_time is None
         return
-    time = time_of(report)
+    time = report.compile_time
     assert by_name(time) == pytest.approx(sums(events), abs=2e-5)
     begun, ended = (sum(e["ph"] == phase for e in events) for phase in "BE")
     assert [(p.name, p.kind) for p in time.phases] == sorted((p.name, p.kind) for p in time.phases)  # not by measured times
     assert sum(p.count for p in time.phases) == ended
     assert len(time.unfinished) == begun - ended
     line = compile_time_line(Places(report))
-    assert line is not None
     assert bool(time.unfinished) is any("no recorded end" in words for words in line["words"])
     assert all(p.self_seconds <= p.seconds + 2e-6 for p in time.phases)
 
@@ -111,17 +105,16 @@ def test_the_headline_has_the_compile_time_with_that_of_backward_graphs() -> Non
     with observe() as recording:
         torch.compile(model, backend="aot_eager")(torch.ones(2, 3)).sum().backward()
     report = recording.report
-    time = time_of(report)
+    time = report.compile_time
     assert any(p.name == "entire_backward_compile" for p in time.phases)
     assert report.summary.compile_seconds == time.elapsed
     line = compile_time_line(Places(report))
-    assert line is not None
     assert f" · compiled in {line['total']}" in report.headline()
     assert line["title"].startswith(f"Compile time · {line['total']} · ")
 
 
 def test_autotuning_is_a_kind_of_phases() -> None:
-    time = time_of(load(TRACES / "autotuning-2.13.0.log.gz"))
+    time = load(TRACES / "autotuning-2.13.0.log.gz").compile_time
     assert {p.kind for p in time.phases if "_template_" in p.name} == {"autotuning"}
 
 
@@ -132,7 +125,7 @@ def test_a_block_that_repeats_is_found() -> None:
     with observe() as recording:
         torch.compile(torch.nn.Sequential(*(Block() for _ in range(5))), backend="eager")(torch.ones(2, 4))
     report = recording.report
-    (block,) = time_of(report).repeats
+    (block,) = report.compile_time.repeats
     assert (block.count, block.ops, block.share, block.graphs) == (5, 3, 1.0, ["g0"])
     assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
     assert block.functions == ["Block.forward"]
@@ -144,7 +137,7 @@ def test_equal_graphs_are_found() -> None:
         for _ in range(3):
             torch.compile(Block(), backend="eager")(torch.ones(2, 4))
             torch._dynamo.reset()
-    (block,) = time_of(recording.report).repeats
+    (block,) = recording.report.compile_time.repeats
     assert (block.count, block.graphs, block.share) == (3, ["g0", "g1", "g2"], 1.0)
 
 
@@ -162,4 +155,4 @@ def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
 
     with observe() as recording:
         torch.compile(f, backend="eager")(torch.ones(2, 4))
-    assert time_of(recording.report).repeats == []
+    assert recording.report.compile_time.repeats == []

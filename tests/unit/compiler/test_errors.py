@@ -29,7 +29,6 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
 
     with observe() as recording, pytest.raises(RuntimeError):
         torch.compile(f, backend="eager")(torch.ones(2))
-    assert recording.report.error is not None
     assert recording.report.error.caught
 
 
@@ -71,7 +70,6 @@ def test_an_error_whose_message_cannot_be_made_reaches_the_program() -> None:
 
     with pytest.raises(Bad), observe() as recording:
         raise Bad
-    assert recording.report.error is not None
     assert (recording.report.error.type, recording.report.error.message) == ("Bad", "(its message cannot be shown)")
 
 
@@ -88,7 +86,6 @@ def test_an_error_that_was_caught_before_an_interrupt_is_not_what_ended_the_run(
 
     with pytest.raises(KeyboardInterrupt), observe() as recording:
         block()
-    assert recording.report.error is not None
     assert recording.report.error.caught
 
 
@@ -157,7 +154,6 @@ def test_an_error_of_a_running_graph_has_the_line_of_its_operation(function: Cal
     with pytest.raises(torch.linalg.LinAlgError), observe() as recording:
         torch.compile(function, backend=backend)(-torch.eye(3))
     error, at = recording.report.error, line_of("# FAILS")
-    assert error is not None
     assert (error.file, error.line, error.in_graph, error.calls[-1].function) == (__file__, at, True, "trying")
     assert recording.report.notes[0].startswith(
         f"the `try` at test_errors.py:{at - 1} did not catch the _LinAlgError: compiled"

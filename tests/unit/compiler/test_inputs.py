@@ -30,7 +30,6 @@ def given(*inputs: Any, **settings: Any) -> Report:
 def test_each_input_tells_whether_it_recompiles_and_why() -> None:
     sizes = [torch.ones(2, 3), torch.ones(4, 3), torch.ones(5, 3)]
     report = given(*sizes, (torch.ones(5, 3), 7), {"x": torch.ones(5, 3).double()})
-    assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["reused", "recompiled", "reused", "recompiled", "recompiled"]
     # the second size makes Dynamo trace with dynamic ones, which then hold for the third
     assert [r.graphs for r in report.inputs] == [["g0"], ["g1"], ["g1"], ["g2"], ["g3"]]
@@ -54,7 +53,6 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
 def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     with torch._dynamo.config.patch(recompile_limit=2):
         report = given(torch.ones(3, 3), torch.ones(4, 3), torch.ones(4, 3), dynamic=False)
-    assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
     assert input_words(report.inputs[1]).startswith("runs eagerly: ")
     assert "recompile limit" in input_words(report.inputs[1]).replace("_", " ")
@@ -68,7 +66,6 @@ def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
 
     given = [torch.ones(4), (torch.ones(2), "a"), (), torch.ones(2), torch.ones(3)]
     report = explain(picky, backend="eager", profile=1, inputs=given)(torch.ones(2))
-    assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["failed", "failed", "failed", "reused", "recompiled"]
     assert input_words(report.inputs[0]) == "not measured: ValueError: four is too many"
     assert input_words(report.inputs[3]).startswith("ran from compiled code; a call takes")

@@ -59,7 +59,6 @@ def of_seed_0() -> torch.Tensor:
 )
 def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
     found = checked(Program(function, (x,), "")).numbers
-    assert found is not None
     assert [remedy.change for remedy in found.remedies] == [change]
 
 
@@ -73,7 +72,6 @@ def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
     setting = "cpp.enable_floating_point_contract_flag"
     with torch._inductor.config.patch({setting: "fast"}):
         found = checked(Program(cancels, (x, y, y.clone(), x.clone()), "")).numbers
-    assert found is not None
     assert found.verdict == "both"
     assert "it is off by nothing in eager and by" in found.sentence
     assert (verdict.factor(1234.0), verdict.factor(1.8e32)) == ("a factor of about 1,200", "a factor of about 1.8e+32")
@@ -110,7 +108,6 @@ def test_less_precise_products_are_turned_off(name: str, settings_say_so: Callab
         assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("high", True)
     finally:
         torch.set_float32_matmul_precision("highest")
-    assert found is not None
     assert found.verdict == "both"
     assert [remedy.change for remedy in found.remedies] == [change]
 
@@ -120,7 +117,6 @@ def test_the_script_of_an_issue_shows_it_on_its_own(is_backward: bool, monkeypat
     fault = lowers(torch.ops.aten.tanh.default, torch.ops.aten.relu.default)
     x = SMALL.clone().requires_grad_() if is_backward else SMALL
     found = checked(Program(chain, (x,), "", fault)).numbers
-    assert found is not None
     assert "it comes from Inductor's lowering of `tanh`" in found.issue
     script = found.issue.split("```python\n")[1].split("```")[0]
     told = found.issue.split("It prints:\n\n```\n")[1].split("```")[0]
@@ -147,8 +143,6 @@ def wrong_if_large(x: torch.Tensor) -> torch.Tensor:
 
 def test_of_a_sequence_of_calls_the_first_one_that_differs_is_named() -> None:
     found = checked(Program(generates, (torch.zeros(4),), "", edited(replaces(torch.sin, wrong_if_large)))).numbers
-    assert found is not None
-    assert found.origin is not None
     assert (found.origin.line, found.origin.run) == (line_with(one_step, "# here"), 3)
 
 
@@ -180,10 +174,7 @@ def test_of_training_steps_the_first_gradient_that_differs_is_named(tanh: Any, s
     net, fault = Net(), edited(replaces(torch.tanh, tanh))
     program = Program(lambda x: torch.stack([net.step(x * scale) for scale in (1, 1, 4, 4)]), (SMALL,), "", fault)
     report = reported(program)
-    assert report.check is not None
     found = report.check.numbers
-    assert found is not None
-    assert found.origin is not None
     assert (found.origin.line, found.origin.is_backward) == (line_with(Net.forward, "# here"), True)
     assert (found.origin.run, found.origin.runs, found.origin.parameter) == (step, 4, "a.weight")
     said = " ".join(str(report).split())
@@ -207,7 +198,6 @@ def test_a_parameter_that_a_graph_changes_is_no_difference() -> None:
             updates(x * scale, net)
 
     found = checked(Program(step, (SMALL,), "", edited(replaces(torch.tanh, wrong_gradient_if_large)))).numbers
-    assert found is not None
     assert found.origin is not None, found.origin_unknown
     assert (found.origin.line, found.origin.run, found.origin.is_backward) == (line_with(updates, "# here"), 2, True)
 
@@ -261,6 +251,5 @@ def test_a_bisection_that_ends_early_leaves_nothing_and_takes_nothing(monkeypatc
 def test_what_is_too_large_for_float64_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(float64, "MOST_BYTES", 1000)
     found = checked(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos)))).numbers
-    assert found is not None
     assert found.verdict == "unknown"
     assert "MemoryError: in float64, it needs more than" in found.why_not

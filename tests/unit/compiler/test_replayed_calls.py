@@ -46,14 +46,12 @@ def again(function: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Re
 def refusal(function: Callable[..., Any], *args: Any) -> str:
     """Why the call is not repeated; "" if it is."""
     check = again(function, *args)[0].check
-    assert check is not None
     return "" if check.compared else check.why_not
 
 
 def notes(function: Callable[..., Any], *args: Any) -> list[str]:
     """What the report says of effects that could not be undone."""
     report, _ = again(function, *args)
-    assert report.check is not None
     assert report.check.compared, report.check.why_not
     return [note for note in report.notes if not note.startswith("check: ")]
 

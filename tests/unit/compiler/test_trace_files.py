@@ -260,7 +260,6 @@ def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> No
     for start in starts:
         end = next(e for e in record_ends(whole_log) if e > start)
         report = cut_report(whole_log, end, tmp_path)
-        assert report is not None
         assert report.headline().endswith("1 unfinished")
         assert "the log does not hold the end of this compile" in report.to_html()
         assert "unfinished" in report.to_svg()
@@ -274,8 +273,6 @@ def test_a_break_that_an_unfinished_run_lacks_is_not_gone(whole_log: bytes, tmp_
     whole = cut_report(whole_log, len(whole_log), tmp_path)
     start = whole_log.index(b'{"dynamo_output_graph"')
     cut = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
-    assert whole is not None
-    assert cut is not None
     changed = cut.diff(whole)
     assert (changed.gone, changed.new) == ([], [])
     assert changed.lines[-1] == "this run did not finish: a break that it does not have is not known to be gone"

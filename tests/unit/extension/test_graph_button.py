@@ -42,7 +42,6 @@ def test_the_figures_come_into_report_view_and_output(shell: Any, kernel: Clicks
     kernel.loop.run()
     assert dynascope.last() is report is shell.ns["report"]
     run = report.graph("g1").run
-    assert run is not None
     assert run.backend == "inductor"
     assert report.graph("g0").run is None
     assert run_part(view, "g1")["ran"]
@@ -63,7 +62,6 @@ def test_a_click_only_queues_and_can_be_taken_back(kernel: Clicks) -> None:
         heard({"kind": "stop"})
     kernel.loop.run()
     report = dynascope.last()
-    assert report is not None
     assert [g.run for g in report.graphs] == [None, None]
     assert not view.busy
 

@@ -188,7 +188,6 @@ def test_every_option_has_a_flag_and_help(shell):
 def test_config_sets_defaults(shell):
     shell("%config DynascopeMagics.fullgraph = True")
     try:
-        assert dynascope.last is not None
         assert shell.report("%%compile", "x + 1").settings["fullgraph"] is True
         assert shell.report("%%compile --no-fullgraph", "x + 1").settings["fullgraph"] is False
     finally:

@@ -46,7 +46,6 @@ def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variabl
 def test_the_rank_that_ends_last_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 0) is None
     report = ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0)
-    assert report is not None
     assert [r.status for r in report.ranks] == ["finished", "finished"]
     assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0) is None  # it has been reported
 
@@ -72,12 +71,10 @@ def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     report = ranks_of(monkeypatch, tmp_path, 1).end(Report(), 3)
-    assert report is not None
     assert (report.rank(1).error, report.rank(0).status) == ("exit status 3", "missing")
     again = {"TORCHELASTIC_RESTART_COUNT": "1"}
     assert ranks_of(monkeypatch, tmp_path, 1, **again).end(Report(), 0) is None
     report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0)
-    assert report is not None
     assert report.alike
 
 

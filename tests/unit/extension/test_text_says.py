@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.report import Report
 from dynascope.widgets.features.breaks import advice
 from dynascope.widgets.model import view_model
 
@@ -51,18 +50,12 @@ def resumes_then_fails(x: torch.Tensor) -> torch.Tensor:
     return fails(x + 1)
 
 
-def last() -> Report:
-    report = dynascope.last()
-    assert report is not None
-    return report
-
-
 def text(f: Callable[..., Any], **settings: Any) -> str:
     """The report as text, on one line; an error of the user's own is expected."""
     try:
         report = dynascope.explain(f, backend="eager", **settings)(torch.ones(3))
     except OSError:
-        report = last()
+        report = dynascope.last()
     return " ".join(str(report).split())
 
 
@@ -130,7 +123,7 @@ def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: 
     reason = words.partition("– skipped frame ")[2].partition("because of the break at ")[2]
     assert reason
     assert not [word for word in ("loop", "with", "try") if word in reason.replace("`", " ").split()]
-    assert [h.block for b in last().breaks for h in b.hits if h.block is not None] == []
+    assert [h.block for b in dynascope.last().breaks for h in b.hits if h.block is not None] == []
 
 
 def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
@@ -141,7 +134,7 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
     assert words.endswith("catch it inside: the code that raises it runs eagerly.")
     text(raises)
-    assert [step for step in advice(last(), last().breaks[0]) if "function of its own" in step] == []
+    assert [step for step in advice(dynascope.last(), dynascope.last().breaks[0]) if "function of its own" in step] == []
 
 
 def bad_shapes(x: torch.Tensor) -> torch.Tensor:
@@ -182,7 +175,7 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     line = calls_an_operation.__code__.co_firstlineno + 1
     assert f"reached from test_text_says.py:{line} y: torch.Tensor = plus(x)" in words
     assert "may result in an error" not in words, "it ran, and raised none"
-    facts = view_model(last())["details"][last().breaks[0].id]["facts"]
+    facts = view_model(dynascope.last())["details"][dynascope.last().breaks[0].id]["facts"]
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
 
 

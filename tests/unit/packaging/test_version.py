@@ -10,5 +10,4 @@ import dynascope
 
 def test_package_and_project_agree(root: Path) -> None:
     told = re.search(r'^version = "(.*)"$', (root / "pyproject.toml").read_text(encoding="utf-8"), re.M)
-    assert told is not None
     assert told[1] == dynascope.__version__

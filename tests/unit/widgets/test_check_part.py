@@ -33,7 +33,6 @@ def test_the_errors_are_shown_in_the_graph_and_on_the_lines() -> None:
     found = report("where")
     model = view_model(found)
     check = model["check"]
-    assert check is not None
     assert check["id"] == found.graphs[0].id
     assert not check["searchable"]
     assert any("They differ from" in line for line in check["lines"])
@@ -52,5 +51,4 @@ def test_a_search_is_offered_where_they_differ(backend: object) -> None:
     torch._dynamo.reset()
     found = dynascope.explain(smooth, backend=backend, check=True)(torch.linspace(-1, 1, 8))
     check = view_model(found)["check"]
-    assert check is not None
     assert check["searchable"] == (backend is wrong)

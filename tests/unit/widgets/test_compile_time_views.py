@@ -22,7 +22,6 @@ def report() -> Report:
 def test_the_rows_lead_to_frames(report: Report) -> None:
     model = view_model(report)
     line = model["compile_time"]
-    assert line is not None
     assert re.fullmatch(r"Compile time · 77 s · C\+\+ and Triton 74%, code generation 16%, graph passes 3%", line["title"])
     assert len(line["rows"]) == 10
     assert line["rows"][0] == {
@@ -38,7 +37,6 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
     ]
     time = CompileTime(seconds=6.0, elapsed=5.0, phases=phases)
     line = view_model(Report(compile_time=time))["compile_time"]
-    assert line is not None
     assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
 
 

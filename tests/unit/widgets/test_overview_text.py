@@ -24,15 +24,11 @@ SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
 def shown(report: Report) -> Overview:
-    found = overview(Places(report))
-    assert found is not None
-    return found
+    return overview(Places(report))
 
 
 def advice(report: Report) -> Recommendation:
-    found = recommendation(Places(report))
-    assert found is not None
-    return found
+    return recommendation(Places(report))
 
 
 def test_small_reports_have_no_overview() -> None:

@@ -26,7 +26,6 @@ def report() -> Report:
 def test_segments_are_to_scale_and_lead_to_their_nodes(report: Report) -> None:
     model = view_model(report)
     time = model["time"]
-    assert time is not None
     assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=0.001)
     assert [s["id"] for s in time["segments"] if s["kind"] == "graph"] == ["g0", "g1", "g2", "g3", "g4"]
     assert [s["tone"] for s in time["segments"] if s["kind"] == "graph"] == [0, 1, 2, 3, 4]
@@ -54,7 +53,6 @@ def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Repo
         InputRun(arguments="<b>", outcome="recompiled", frames=["f1"], recompiles=1, compile_seconds=1.0),
     ]
     time = view_model(report)["time"]
-    assert time is not None
     assert [row["id"] for row in time["inputs"]] == ["", "f1"]
     assert time["inputs_summary"] == "2 inputs: 1 needs another compile (1.00 s)"
     assert "f1" in view_model(report)["details"]
