@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from observed import profiled
 from playwright.sync_api import Locator, Page
 
 from dynascope.compiler.capture.trace_files import load
-from dynascope.compiler.lab.slices import Event, profile_of
+from dynascope.compiler.lab.slices import profile_of
 from dynascope.compiler.ranks import RanksReport, merge
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 
@@ -135,10 +135,8 @@ def compile_time() -> Report:
 
 def run_time() -> Report:
     """A recorded step of training, with inputs, one of which is hostile."""
-    trace = ROOT / "tests" / "unit" / "compiler" / "profiler_traces" / "training_cpu.json"
-    data = json.loads(trace.read_text(encoding="utf-8"))
-    report = Report.from_dict(data["report"])
-    report.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], report)
+    events, report = profiled("training_cpu")
+    report.profile = profile_of(events, report)
     again = InputRun(arguments=HOSTILE, outcome="recompiled", frames=["f1"], recompiles=1, compile_seconds=0.8)
     again.failed_guards = [FailedGuard(kind="expression", text="x had another size; " * 12)]
     report.inputs = [InputRun(arguments="float32[64, 64]", seconds=1e-3), again]

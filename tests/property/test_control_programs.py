@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import linecache
-import sys
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +16,8 @@ from control_programs import Expected, Program, controlled
 from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from IPython.core.interactiveshell import InteractiveShell
+from interrupted_cells import new_shell
+from observed import loaded
 
 import dynascope
 from dynascope.compiler import driver
@@ -33,10 +31,7 @@ FEW = settings(
 
 @pytest.fixture(scope="module")
 def ip() -> Iterator[Any]:
-    made = InteractiveShell.instance()
-    made.run_line_magic("load_ext", "dynascope")
-    made.run_line_magic("config", "DynascopeMagics.backend = 'eager'")
-    made.run_line_magic("config", "DynascopeMagics.view = 'none'")
+    made = new_shell()
     made.user_ns["dynascope"] = dynascope
     yield made
     made.run_line_magic("unload_ext", "dynascope")
@@ -83,12 +78,8 @@ def test_by_the_magic(ip: Any, program: Program) -> None:
 def test_by_region_from_python(program: Program, on_call: bool | None) -> None:
     """No notebook at all: `dynascope.explain`, the call itself in a region."""
     written = program.in_the_code()
-    source, name = written.region_source(), "<controlled>"
-    module = types.ModuleType("controlled_program")
-    module.__dict__["dynascope"] = dynascope
-    sys.modules["controlled_program"] = module
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    exec(compile(source, name, "exec"), vars(module))
+    source = written.region_source()
+    module = loaded("controlled_program", source, dynascope=dynascope)
     explained = dynascope.explain(getattr(module, written.functions[-1].name), backend="eager", **written.settings())
     around = contextlib.nullcontext()
     if on_call is not None and written.flag is None:  # the run's own setting lies inside this region

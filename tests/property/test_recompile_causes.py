@@ -6,8 +6,6 @@ one that it calls.  Each call changes one of them to a value that it never had.
 
 from __future__ import annotations
 
-import linecache
-import sys
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,11 +14,11 @@ import torch
 from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from observed import loaded
 
 from dynascope.compiler.capture.recording import observe
 
 EXAMPLES = examples(8)
-_NAME = "<changing>"
 
 
 @dataclass
@@ -125,10 +123,7 @@ def arguments(program: Changing, module: Any, at: list[int]) -> list[Any]:
 @given(programs())
 def test_every_recompile_has_its_cause_and_line(program: Changing) -> None:
     source, lines = program.lines()
-    linecache.cache[_NAME] = (len(source), None, source.splitlines(keepends=True), _NAME)
-    module = sys.modules["changing"] = types.ModuleType("changing")
-    module.__dict__.update(torch=torch)
-    exec(compile(source, _NAME, "exec"), vars(module))
+    module = loaded("changing", source, torch=torch)
     torch._dynamo.reset()
     compiled = torch.compile(module.f, backend="eager", dynamic=False)
     at = [0] * len(program.reads)

@@ -6,8 +6,6 @@ of `made_programs`, which knows where it put the breaks.
 
 from __future__ import annotations
 
-import linecache
-import sys
 import types
 from typing import Any
 
@@ -16,6 +14,7 @@ from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_programs import Function, Model, Statement, programs, text
+from observed import loaded
 
 from dynascope.compiler.driver import explain
 
@@ -29,21 +28,11 @@ def leading_on(body: list[Statement]) -> set[int]:
     return {s.line for s in body if s.body or s.kind == "call"}.union(*(leading_on(s.body) for s in body))
 
 
-def loaded(source: str) -> Any:
-    name = "made_program"
-    module = types.ModuleType(name)
-    sys.modules[name] = module
-    linecache.cache["<made>"] = (len(source), None, source.splitlines(keepends=True), "<made>")
-    exec(compile(source, "<made>", "exec"), vars(module))
-    return module
-
-
 @settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(programs(), st.booleans())
 def test_report_agrees_with_every_witness(functions: list[Function], nested: bool) -> None:
     source = text(functions)
-    module = loaded(source)
-    target = getattr(module, functions[-1].name)
+    target = getattr(loaded("made_program", source), functions[-1].name)
     captured: list[Any] = []
 
     def witness(gm: torch.fx.GraphModule, inputs: Any) -> Any:

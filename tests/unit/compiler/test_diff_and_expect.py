@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 import pytest
 import torch
 from msgspec.structs import replace
+from observed import broken, loaded
 
 import dynascope
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Break, Hit, Report
 from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
-
-
-def one(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None = False, column: int | None = None) -> Break:
@@ -29,7 +23,7 @@ def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None
 
 
 def test_an_unedited_second_run_has_an_empty_diff() -> None:
-    first, second = (explain(one, backend="eager")(torch.ones(2)) for _ in range(2))
+    first, second = (explain(broken, backend="eager")(torch.ones(2)) for _ in range(2))
     difference = second.diff(first)
     assert not difference
     assert difference.lines == ["nothing changed"]
@@ -90,11 +84,7 @@ def f(x, first, third):
 def stopped_run(text: str, **settings: Any) -> Report:
     """The report of `f(x, True, True)` with this text."""
     torch._dynamo.reset()
-    file = "<stopped run>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {}
-    exec(compile(text, file, "exec"), space)
-    return explain(space["f"], backend="eager", **settings)(torch.ones(2), True, True)
+    return explain(loaded("stopped run", text).f, backend="eager", **settings)(torch.ones(2), True, True)
 
 
 def test_without_any_graph_an_expectation_says_that_nothing_was_compiled() -> None:
@@ -159,7 +149,7 @@ def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new(
 
 
 def test_another_number_of_graphs_and_the_times() -> None:
-    split = explain(one, backend="eager")(torch.ones(2))
+    split = explain(broken, backend="eager")(torch.ones(2))
     whole = explain(whole_one, backend="eager")(torch.ones(2))
     assert "1 graph (before: 2)" in whole.diff(split).lines
     assert "2 graphs (before: 1)" in split.diff(whole).lines
@@ -171,21 +161,21 @@ def whole_one(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_expectations_tell_what_was_found_and_where() -> None:
-    report = explain(one, backend="eager")(torch.ones(2))
+    report = explain(broken, backend="eager")(torch.ones(2))
     report.expect("graphs=2,breaks<=1", resumes=1, skipped=0, recompiles=0, ops=">=2")
     with pytest.raises(ExpectationFailed) as caught:
         report.expect(breaks=0, graphs=1)
-    line = one.__code__.co_firstlineno + 2
+    line = broken.__code__.co_firstlineno + 2
     message = str(caught.value)
     assert "expected breaks=0, found 1" in message
-    assert f"test_diff_and_expect.py:{line} torch._dynamo.graph_break()" in message
-    assert f"expected graphs=1, found 2\n  g0 in one at test_diff_and_expect.py:{line - 1}, 1 op\n" in message
+    assert f"observed.py:{line} torch._dynamo.graph_break()" in message
+    assert f"expected graphs=1, found 2\n  g0 in broken at observed.py:{line - 1}, 1 op\n" in message
     report = Report.from_dict(report.to_dict())
     resumed = next(f for f in report.frames if f.kind == "resume")
     report.frames.append(replace(resumed, id="f9", recompile_of=resumed.id))
     with pytest.raises(ExpectationFailed, match="expected resumes=0, found 1") as caught:
         report.expect(resumes=0)
-    assert str(caught.value).count("resume in one") == 1
+    assert str(caught.value).count("resume in broken") == 1
 
 
 @pytest.mark.parametrize("text", ["", "graphs", "graphs=two", "nothing=1", "graphs<2", "compile_seconds=1"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed
+from observed import broken
 from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.capture.recording import observe
@@ -35,12 +36,6 @@ class Layers(torch.nn.Module):
         for layer in self.layers:
             x = layer(x).relu()
         return x
-
-
-def broken(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def test_a_process_group_changes_nothing_in_the_report(process_group: None) -> None:

@@ -10,17 +10,12 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from observed import broken as breaking
 from observed import seen
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain, last
 from dynascope.widgets.features.breaks import reasons
-
-
-def breaking(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
@@ -58,7 +53,7 @@ def test_suppressed_errors_are_told() -> None:
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
-    assert "breaking was not compiled, and ran eagerly" in report.notes[0]
+    assert "broken was not compiled, and ran eagerly" in report.notes[0]
     report = explain(lambda x: torch.as_tensor([x.numpy().sum()]), backend="eager")(torch.ones(2))
     assert "torch.compile raises: RuntimeError when making fake tensor call" in report.notes[0]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from observed import broken
 
 from dynascope.compiler.builder import trace_records
 from dynascope.compiler.builder.events import RecordingFacts
@@ -14,12 +15,6 @@ from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.patching import ABSENT, own, patched, put
 from dynascope.compiler.settings import Settings
-
-
-def broken(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def test_the_same_events_and_facts_give_the_same_report() -> None:

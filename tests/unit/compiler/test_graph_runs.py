@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import sys
-import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 from example_counts import some
+from observed import loaded, seen
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
 from dynascope.compiler.builder import graphs
-from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private.tensors import RunCounts
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab import graph_run, profile
@@ -125,18 +123,14 @@ def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callabl
 
 
 @pytest.mark.parametrize("program", some(PROGRAMS, 3), ids=lambda p: p.name)
-def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
     from dynascope.compiler.compiling import compile as compile_with_flag
 
     def compiled(function: Any) -> Any:
         return compile_with_flag(function, backend="eager", **program.options)
 
-    module = types.ModuleType(f"graphs_of_{program.name}")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # torch 2.9 looks up there what its guards name
-    vars(module).update(torch=torch, compiled=compiled)
-    with observe() as recording:
-        exec(compile(program.text("@compiled"), f"<{program.name}>", "exec"), vars(module))
-    for graph in recording.report.graphs:
+    report = seen(lambda: loaded(f"graphs_of_{program.name}", program.text("@compiled"), torch=torch, compiled=compiled))
+    for graph in report.graphs:
         if program.name == "nonstrict_trace_takes_what_breaks":  # its function is the program's own object
             with pytest.raises(
                 NotRunnable, match=r"uses the attribute wave_(callable|spec), which the report does not describe$"
@@ -167,8 +161,7 @@ def test_the_figures_of_a_run() -> None:
     assert run.eager_spread[0] <= run.eager_seconds <= run.eager_spread[1]
     assert len(run.ops) == report.graphs[0].ops == 3
     assert all(op.seconds > 0 for op in run.ops)
-    again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
-    assert again.graphs[0].run == run
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))).graphs[0].run == run
 
 
 # -- made-up data ------------------------------------------------------------------------------------------------
@@ -334,16 +327,12 @@ def written(*lines: str) -> Graph:
     return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=outputs, code=text)
 
 
-def saved_and_loaded(report: Report) -> Report:
-    return Report.from_dict(json.loads(json.dumps(report.to_dict())))
-
-
 def test_graphs_of_a_report_from_a_file_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: x + 1, backend="eager")(torch.ones(3))
     traced = explain(lambda x: x + 2, backend="eager")(torch.ones(3))
     traced.origin = "trace"
     monkeypatch.setattr(graph_run, "run_graph", None)
-    for read in (saved_and_loaded(report), traced):
+    for read in (Report.from_dict(report.to_dict()), traced):
         with pytest.raises(
             ValueError, match=r"^graphs can be run only where they were recorded, and this report was read from a file$"
         ):

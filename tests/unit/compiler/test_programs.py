@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import linecache
-import sys
-import types
 
 import jsonschema
 import pytest
 import torch
+from observed import loaded, seen
 from programs import PROGRAMS, Program, check
 
 import dynascope.compiler.compiling as run
-from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 from tools import generated
 
@@ -21,19 +18,13 @@ SCHEMA = jsonschema.Draft202012Validator(json.loads(generated.SCHEMA.read_text(e
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
-def test_observed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observed(program: Program) -> None:
     """The program is executed as a cell of its own, its `@compiled` being `dynascope.compile`."""
     for release, difference in program.unlike.items():
         if torch.__version__.startswith(release):
             pytest.skip(f"torch {release}: {difference}")
-    file, text = f"<cell_{program.name}>", program.text()
-    module = types.ModuleType(f"cell_{program.name}")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    vars(module).update(torch=torch, compiled=run.compile(backend="eager", **program.options))
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    with observe() as recording:
-        exec(compile(program.text("@compiled"), file, "exec"), vars(module))
-    report = recording.report
+    compiled = run.compile(backend="eager", **program.options)
+    report = seen(lambda: loaded(f"cell_{program.name}", program.text("@compiled"), torch=torch, compiled=compiled))
     check(program, report)
     SCHEMA.validate(json.loads(json.dumps(report.to_dict())))
     assert Report.from_dict(report.to_dict()) == report

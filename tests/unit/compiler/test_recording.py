@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch._dynamo
 import torch._logging._internal
+from observed import broken
 
 import dynascope
 from dynascope.compiler.capture.recording import observe
@@ -21,12 +22,6 @@ from dynascope.compiler.capture.torch_private import config, hook_installer, hoo
 from dynascope.compiler.compiling import compile as compile_with_flag
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
-
-
-def broken(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def patched_objects() -> dict[str, Any]:

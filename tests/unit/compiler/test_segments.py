@@ -9,28 +9,20 @@ Inside: `read_calls` and `profile_of` are given events; a live profile has other
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from observed import profiled as recorded
 from programs import NOTICES_ATTRIBUTES
 
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab import slices as slicing
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
 
-TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]
 ALL = [*BACKENDS, "inductor_cuda", "eager_cuda"]
-
-
-def recorded(name: str) -> tuple[list[slicing.Event], Report]:
-    data = json.loads((TRACES / f"{name}.json").read_text(encoding="utf-8"))
-    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["events"]]
-    return [slicing.Event(**row) for row in rows], Report.from_dict(data["report"])
 
 
 def named(report: Report) -> dict[str, str]:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
+from observed import profiled
 
-from dynascope.compiler.lab.slices import Event, profile_of
+from dynascope.compiler.lab.slices import profile_of
 from dynascope.compiler.report import InputRun, Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
-TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_cpu.json"
-
 
 @pytest.fixture
 def report() -> Report:
-    data = json.loads(TRACE.read_text(encoding="utf-8"))
-    found = Report.from_dict(data["report"])
-    found.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], found)
+    events, found = profiled("inductor_cpu")
+    found.profile = profile_of(events, found)
     return found
 
 
