@@ -183,6 +183,18 @@ def test_capturing_a_number_is_not_advised_where_the_line_branches_on_it() -> No
         assert [any("capture_scalar_outputs" in h for h in b.hints) for b in report.breaks] == [advised]
 
 
+def test_a_loop_says_which_number_it_needs() -> None:
+    def loop(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        for i in range((y * 1).sum().item()):
+            x = x + i
+        return x
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        report = explain(loop, backend="eager")(torch.ones(3), torch.tensor(4))
+    assert report.breaks[0].undecided == Undecided(expression="u0", needed="integer")
+    assert "Tracing needed to know the value of u0" in str(report)
+
+
 def test_the_break_of_a_failing_cond_is_one_at_the_users_line() -> None:
     def unlike(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x.double(), (x,))

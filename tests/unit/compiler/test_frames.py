@@ -13,6 +13,7 @@ from programs import COLUMNS
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
+from dynascope.compiler.report.overview import call_tree
 
 
 class Breaks(torch.nn.Module):
@@ -93,6 +94,18 @@ def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
     assert "call_wrapped" not in report.compiled
     # 2.9 also traces what the standard library does on the way, into nothing
     assert [f.status for f in report.frames if f.kind == "autograd" and f.status != "empty"] == ["compiled"]
+
+
+def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
+    inner = torch.compile(lambda x: x.sin(), backend="eager")
+    report = explain(lambda x: inner(x) + 1, backend="eager")(torch.ones(2))
+    assert [g.ops for g in report.graphs] == [2]
+
+
+def test_a_stance_that_forces_eager_compiles_nothing() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    with torch.compiler.set_stance("force_eager"):
+        assert seen(lambda: compiled(torch.ones(2))).summary.graphs == 0
 
 
 def test_a_generator_is_skipped_with_its_reason() -> None:
@@ -177,6 +190,18 @@ def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> No
         block.compile(backend="eager")
     report = seen(lambda: model(torch.ones(2, 2)))
     assert [(f.name, f.parent, f.called_from) for f in report.frames] == [("Block", None, None)] * 2
+
+
+def outer(x: torch.Tensor) -> torch.Tensor:
+    return Breaks()(x) + 1
+
+
+def test_methods_are_named_with_their_class() -> None:
+    report = explain(outer, backend="eager")(torch.ones(3))
+    names = {(f.kind, f.name, f.qualname) for f in report.frames if f.status != "ignored" and f.file == __file__}
+    assert {("function", "outer", "outer"), ("function", "forward", "Breaks.forward")} <= names
+    assert ("resume", "forward", "Breaks.forward") in names
+    assert [call.name for root in call_tree(report) for _, call in root.walk()] == ["outer", "Breaks.forward"]
 
 
 def test_a_module_and_its_resume_functions_have_its_name_and_their_lines() -> None:

@@ -1,36 +1,12 @@
-"""The helpers for syntax trees, code objects and patches."""
+"""The helpers for syntax trees and code objects."""
 
 from __future__ import annotations
 
 import ast
-import os
 
 import pytest
 
-from dynascope.compiler.patching import patched
 from dynascope.compiler.source.syntax import bound_names, copied, own_statements
-
-
-def test_a_patch_restores_the_very_object_or_its_absence() -> None:
-    class Parent:
-        inherited = 1
-
-    class Owner(Parent):
-        own = object()
-
-    before = dict(vars(Owner))
-    names: dict[str, object] = {"a": 1}
-    environment = dict(os.environ)
-    with (
-        patched(Owner, {"own": 2, "inherited": 3}),
-        patched(names, {"a": 2, "b": 3}),
-        patched(os.environ, {"PATH": "c", "D": "e"}),
-    ):
-        assert (Owner.own, Owner.inherited, names) == (2, 3, {"a": 2, "b": 3})
-        assert (os.environ["PATH"], os.environ["D"]) == ("c", "e")
-    assert dict(vars(Owner)) == before
-    assert names == {"a": 1}
-    assert os.environ == environment
 
 
 def test_nodes_and_statements_of_any_depth_are_walked() -> None:
