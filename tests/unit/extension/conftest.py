@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from clicks import Clicks, clicks
 from IPython.core.interactiveshell import InteractiveShell
 
 CLEAN = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open"))
@@ -72,3 +73,10 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     made.ip.run_line_magic("config", "DynascopeMagics.view = 'none'")
     yield made
     made.ip.run_line_magic("unload_ext", "dynascope")
+
+
+@pytest.fixture
+def kernel(shell: Shell) -> Iterator[Clicks]:
+    """The shell as a kernel's, with views whose buttons work."""
+    with clicks(shell.ip) as made:
+        yield made

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from clicks import Clicks, clicks
+from clicks import Clicks
 from IPython.display import clear_output
 from msgspec import structs
 
-from dynascope.compiler.driver import last
+import dynascope
 from dynascope.compiler.report import FlagOrigin
 from dynascope.compiler.source.origin import origin
 from dynascope.runs.rerun import Output
@@ -25,13 +25,6 @@ INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", " 
 OUTER = ["def outer(x):", "    return inner(x)"]
 FN = ["def fn(x):", "    x = x + 4", "    y = outer(x)", "    return y * 2", "fn(x)"]
 CELL = [*INNER, *OUTER, *FN]  # the magic is line 1: the break is in line 4, the call of outer in line 10
-
-
-@pytest.fixture
-def kernel(shell: Any) -> Iterator[Clicks]:
-    """The shell as a kernel's, with views whose buttons work."""
-    with clicks(shell.ip) as made:
-        yield made
 
 
 def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
@@ -119,7 +112,7 @@ def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
     for option in ("--region", "--error-on-graph-break --region"):
         shell(f"%%compile {option} logging.Logger.warning=allow", "import logging",
               "def f(x): logging.getLogger('x').warning('hi')", "f(x)")  # fmt: skip
-        assert "logging.Logger.warning was not traced in this run." in str(last().notes)
+        assert "logging.Logger.warning was not traced in this run." in str(dynascope.last().notes)
 
 
 def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:
@@ -183,8 +176,6 @@ def test_docstrings_and_future_imports_stay_where_python_wants_them(shell: Any) 
 
 
 def test_expectations(shell: Any) -> None:
-    import dynascope
-
     assert shell("%%compile --expect breaks=1,graphs>=2,unexpected<=1", *CELL).error is None
     done = shell("%%compile --expect breaks=0", *CELL)
     assert type(done.error).__name__ == "ExpectationFailed"
@@ -205,8 +196,6 @@ def test_expectations(shell: Any) -> None:
 
 
 def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None:
-    import dynascope
-
     shell("%%compile", "print('out')", "def f(x):", "    return x + n", "n = 1", "f(x)")
     kernel.again()
     assert kernel.view().printed[0] == {"type": "stream", "text": "out\n"}
@@ -234,8 +223,6 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     assert "already queued" in kernel.view().status["text"]
     assert len(kernel.loop.queued) == 1
     heard({"kind": "stop"})
-    import dynascope
-
     before = dynascope.last()
     kernel.loop.run()
     assert dynascope.last() is before
@@ -243,10 +230,6 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
 
 
 def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    import dynascope
-
     shell("%%compile", *CELL)
     shell("%%compile", "x + 2")
     kernel.views[0]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})

@@ -7,14 +7,13 @@ magic, and Run again from the view of a cell that ran before; `dynascope.region`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from clicks import Clicks, clicks
+from clicks import Clicks
 from example_counts import some
 
 import dynascope
@@ -70,12 +69,6 @@ def line(row: Row, targets: dict[str, str] | None = None) -> str:
     return " ".join([*words, *(f"--region {target}={to}" for target, to in (targets or {}).items())])
 
 
-@pytest.fixture
-def buttons(shell: Any) -> Iterator[Clicks]:
-    with clicks(shell.ip) as made:
-        yield made
-
-
 def test_the_lines_are_those_of_the_breaks() -> None:
     numbered = dict(enumerate(["%%compile", *CELL], start=1))
     assert [n for n, text in numbered.items() if "graph_break" in text] == [IN_INNER, IN_FN]
@@ -97,16 +90,16 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", some(ROWS, 3), ids=name_of)
-def test_by_run_again_on_warm_code(shell: Any, buttons: Clicks, row: Row) -> None:
+def test_by_run_again_on_warm_code(shell: Any, kernel: Clicks, row: Row) -> None:
     shell("%%compile", *CELL)
     first, count = dynascope.last(), shell.ip.execution_count
-    report = buttons.again(flags(row), regions(row))
+    report = kernel.again(flags(row), regions(row))
     assert told(report) == truth(row)
     assert report.previous is first
     assert shell.ip.execution_count == count
     command = line(row, regions(row)).replace(" --no-error-on-graph-break", "")
-    assert buttons.view().command == ("" if command == "%%compile" else command) or row[1] is False
-    assert ("error" in {part["type"] for part in buttons.view().printed}) is (truth(row)[1] is not None)
+    assert kernel.view().command == ("" if command == "%%compile" else command) or row[1] is False
+    assert ("error" in {part["type"] for part in kernel.view().printed}) is (truth(row)[1] is not None)
     assert bool(report.diff(first)) is (truth(row) != truth((False, None, None, None)))
 
 
@@ -126,14 +119,14 @@ LINES = {
 
 @pytest.mark.parametrize("row", LINES)
 @pytest.mark.parametrize("way", ["magic", "run again"])
-def test_lines(shell: Any, buttons: Clicks, row: str, way: str) -> None:
+def test_lines(shell: Any, kernel: Clicks, row: str, way: str) -> None:
     options, targets, allowed = LINES[row]
     if way == "magic":
         shell(f"%%compile {options} " + " ".join(f"--region {t}" for t in targets), *CELL)
     else:
         shell("%%compile", *CELL)
         wanted = dict(t.split("=") for t in targets)
-        buttons.again({options[2:].replace("-", "_"): True} if options else {}, wanted)
+        kernel.again({options[2:].replace("-", "_"): True} if options else {}, wanted)
     found = dynascope.last().breaks[0]
     assert (found.line, found.outcome) == (IN_INNER, "raised" if allowed is None else "resumed")
     assert found.allowed is (allowed is True)
@@ -144,7 +137,7 @@ def test_lines(shell: Any, buttons: Clicks, row: str, way: str) -> None:
 
 @pytest.mark.parametrize("to", ["allow", "error"])
 def test_third_party_code_by_run_again(
-    shell: Any, buttons: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+    shell: Any, kernel: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
     """The view names a break in a library by its function and line; test_control.py has all names of such code."""
     monkeypatch.syspath_prepend(tmp_path)
@@ -156,21 +149,21 @@ def test_third_party_code_by_run_again(
     block = shell.ns["third_table"].block
     before = dict(vars(block)), type(block).forward, type(block).forward.__code__
     shell("%%compile", "def fn(x):", "    return third_table.block(x) * 2", "fn(x)")
-    report = buttons.again({"error_on_graph_break": True} if to == "allow" else {}, {"forward:6": to})
-    assert f"--region third_table.Block.forward={to}" in buttons.view().command
+    report = kernel.again({"error_on_graph_break": True} if to == "allow" else {}, {"forward:6": to})
+    assert f"--region third_table.Block.forward={to}" in kernel.view().command
     outcome = "raised" if to == "error" else "resumed"
     assert [(b.line, b.outcome, b.allowed) for b in report.breaks] == [(6, outcome, to == "allow")]
     assert (dict(vars(block)), type(block).forward, type(block).forward.__code__) == before
 
 
-def test_run_again_on_functions_that_were_skipped_before(shell: Any, buttons: Clicks) -> None:
+def test_run_again_on_functions_that_were_skipped_before(shell: Any, kernel: Clicks) -> None:
     body = ["def loop(x):", "    for i in range(2):", "        x = x + i", "        torch._dynamo.graph_break()",
             "    return x", "def fn(x):", "    return loop(x * 2) + 1", "fn(x)"]  # fmt: skip
     first = shell.report("%%compile", *body)
     assert [f.name for f in first.frames if f.status == "skipped"] == ["loop"]
-    refused = buttons.again({}, {"5": "error"})
+    refused = kernel.again({}, {"5": "error"})
     assert [(b.line, b.outcome) for b in refused.breaks] == [(5, "raised")]
-    allowed = buttons.again({"error_on_graph_break": True}, {"loop": "allow", "5": "allow"})
+    allowed = kernel.again({"error_on_graph_break": True}, {"loop": "allow", "5": "allow"})
     assert [(b.line, b.outcome, b.allowed) for b in allowed.breaks] == [(5, "skipped", True)]
     assert [f.name for f in allowed.frames if f.status == "skipped"] == ["loop"]
     again = shell.report("%%compile", *body)

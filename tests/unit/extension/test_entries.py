@@ -19,15 +19,13 @@ def test_function_is_compiled_and_the_name_stays_plain(shell):
     report = shell.report("%%compile", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")
     assert report.compiled == ["f"]
     assert (report.summary.graphs, report.summary.breaks) == (1, 1)
+    assert (report.breaks[0].line, report.breaks[0].cell) == (3, shell.number)
     assert type(shell.ns["f"]) is types.FunctionType
     assert not hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
     assert not [n for n in shell.ns if "dynascope" in n and n not in before]
 
 
-def test_break_has_the_line_of_the_notebook_cell(shell):
-    report = shell.report("%%compile", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")
-    assert report.breaks[0].line == 3
-    assert report.breaks[0].cell == shell.number
+def test_break_has_the_line_of_the_notebook_cell_also_below_another_magic(shell):
     report = shell.report("%%time", "", "%%compile", "", "def f(x):", "    torch._dynamo.graph_break()", "f(x)")
     assert report.breaks[0].line == 6
 

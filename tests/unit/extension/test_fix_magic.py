@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from clicks import clicks
+from clicks import Clicks
 from fixes.planting import Planted, only
 
 from dynascope.runs import display
@@ -39,7 +37,6 @@ def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
-    shell("import torch")
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", *BRANCH, "", "f(torch.ones(3))")
     text = str(shell.report(*cell))
     assert "1 of 1 graph break can be fixed: 2 graphs → 1" in text
@@ -54,38 +51,33 @@ def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: p
     assert shell("%fix").text.strip() == "There is no graph break to fix."
 
 
-def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with clicks(shell.ip) as kernel:
-        shell("import torch")
-        shell("%%compile --backend eager", *BRANCH, "", "f(torch.ones(3))")
-        view, stages = kernel.view(), []
-        assert view.content["fixable"]
-        view.observe(lambda change: stages.append(change["new"].get("stage", "")), "now")
-        monkeypatch.setattr(display, "_PROGRESS_EVERY", 0)
-        report = kernel.again({"fix": True})
-        assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
-        assert "trying change 1: Choose with torch.where" in stages
-        assert view.command == "%%compile --fix"
-        assert not view.content["fixable"]
-        [text] = report.fix_set.cells.values()
-        assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n" in text
+def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, kernel: Clicks, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell("%%compile --backend eager", *BRANCH, "", "f(torch.ones(3))")
+    view, stages = kernel.view(), []
+    assert view.content["fixable"]
+    view.observe(lambda change: stages.append(change["new"].get("stage", "")), "now")
+    monkeypatch.setattr(display, "_PROGRESS_EVERY", 0)
+    report = kernel.again({"fix": True})
+    assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
+    assert "trying change 1: Choose with torch.where" in stages
+    assert view.command == "%%compile --fix"
+    assert not view.content["fixable"]
+    [text] = report.fix_set.cells.values()
+    assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n" in text
 
 
-def test_a_view_tries_the_hints_of_the_compiler(shell: Any) -> None:
+def test_a_view_tries_the_hints_of_the_compiler(shell: Any, kernel: Clicks) -> None:
     code = ["def f(x):", "    y = x * x.sum().item()", "    print('here')", "    return y + 1"]
-    with clicks(shell.ip) as kernel:
-        shell("import torch")
-        shell("%%compile --backend eager", *code, "f(torch.ones(3))")
-        view = kernel.view()
-        report = kernel.again({"second_call": True})
-        assert [trial.breaks for trial in report.trials] == [2, 1]
-        step = "capture_scalar_outputs = True`: traced so, 2 graph breaks become 1. Remaining: 1 graph break."
-        assert step in view.content["advice"]["first"]
-        assert not view.content["advice"]["hints"]
+    shell("%%compile --backend eager", *code, "f(torch.ones(3))")
+    view = kernel.view()
+    report = kernel.again({"second_call": True})
+    assert [trial.breaks for trial in report.trials] == [2, 1]
+    step = "capture_scalar_outputs = True`: traced so, 2 graph breaks become 1. Remaining: 1 graph break."
+    assert step in view.content["advice"]["first"]
+    assert not view.content["advice"]["hints"]
 
 
 def test_fix_says_what_is_missing(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell("import torch")
     shell("%%compile --backend eager", *BRANCH, "f(torch.ones(3))")
     assert "run the cell with %%compile --fix" in shell("%fix").text
     assert "takes only --conditional" in shell("%fix 3").text
@@ -105,7 +97,7 @@ def settings() -> Iterator[None]:
 @pytest.mark.usefixtures("settings")
 def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
-    shell("import torch", "x, y, ran = torch.arange(3), torch.arange(3), []")
+    shell("x, y, ran = torch.arange(3), torch.arange(3), []")
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", "if x.sum() > 0:  # a branch", "    y = x * 2",
             "scale = y.max().item()", 'print("scaled by", y.max())', "z = y * scale", "ran.append(1)", "z + 1")  # fmt: skip
     before = set(shell.ns)
@@ -128,7 +120,7 @@ def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.Monk
 
 def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any) -> None:
     """It reads one name less, which is restored with the others."""
-    shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
+    shell("x, n = torch.ones(3), torch.ones(3)")
     x, n = shell.ns["x"], shell.ns["n"]
     with only(Planted("one value", "y = x * n.max().item()\n", "y = x * 1\n")):
         report = shell.report("%%compile --fix --backend eager", "y = x * n.max().item()")
@@ -161,7 +153,6 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
-    shell("import torch")
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "def g(z): return -z",
             "for n in (3, 5):", "    batch = torch.ones(2, n)", "    y = f(batch) * g(torch.ones(1))")  # fmt: skip
     report = shell.report(*cell)
@@ -178,7 +169,7 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
 
 def test_recompiles_that_go_on_are_not_counted_as_fixed(shell: Any) -> None:
     """Repeated calls begin with the same list, which grows in the program."""
-    shell("import torch", "log = []")
+    shell("log = []")
     cell = ("def f(x):", "    k = int(x.argmax().item())", "    log.append(k)", "    return x * k")
     calls = "for i in range(4): f(torch.arange(4.) * (1 if i % 2 else -1))"
     text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell, calls))
@@ -197,7 +188,7 @@ def test_recompiles_that_go_once_a_function_is_not_compiled_in_each_call_are_cou
 
 def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     """The loop that calls the function is not run again by the trials."""
-    shell("import torch", "calls = []")
+    shell("calls = []")
     cell = ("scale = 2", "def f(x): return x * scale", "for _ in range(3):", "    calls.append(scale)",
             "    y = f(torch.ones(3))", "    scale += 1")  # fmt: skip
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
@@ -207,42 +198,8 @@ def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     assert report.patch() == ""
 
 
-SCRIPT = """
-import torch
-
-
-@torch.compile(backend="eager")
-def f(x):
-    if x.sum() > 0:  # a branch on values
-        y = x * 2
-    else:
-        y = x * 3
-    return y
-
-
-print(f(torch.ones(3)))
-"""
-
-
-def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dynascope", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
-def test_a_script_is_fixed(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    done = command("fix", "script.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert script.read_text() == SCRIPT
-    assert done.stdout.startswith("--- a/script.py\n+++ b/script.py\n")
-    assert "tensor([2., 2., 2.])" in done.stderr
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout, text=True, check=True)
-    assert "torch.where(x.sum() > 0, x * 2, x * 3)" in script.read_text()
-
-
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
-    shell("import torch", "cache = []")
+    shell("cache = []")
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
     text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell))
     assert "no fix was tried for 2 recompiles\nnote: Repeating 3 calls gives 0 recompiles, not 2" in text

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from clicks import Clicks, clicks
+from clicks import Clicks
 
 import dynascope
 from dynascope.compiler.report import Report
@@ -15,12 +14,9 @@ from dynascope.compiler.report import Report
 CELL = ["def f(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x @ x", "f(torch.ones(4, 4))"]
 
 
-@pytest.fixture
-def kernel(shell: Any) -> Iterator[Clicks]:
-    """The shell as a kernel's, with a view of a run."""
-    with clicks(shell.ip) as made:
-        shell("%%compile --backend eager -o report", *CELL)
-        yield made
+@pytest.fixture(autouse=True)
+def a_run(shell: Any, kernel: Clicks) -> None:
+    shell("%%compile --backend eager -o report", *CELL)
 
 
 def click(kernel: Clicks, graph: str) -> Any:

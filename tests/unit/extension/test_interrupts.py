@@ -7,20 +7,13 @@ import signal
 import sys
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from dynascope.cell.interrupts import Interrupts, interruptible
 
-
-@pytest.fixture(autouse=True)
-def _handler() -> Iterator[None]:
-    """Interrupts raise, also where the tests were started in the background (a shell ignores them there)."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+TORCH = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
 
 
 def interrupt() -> None:
@@ -97,8 +90,7 @@ def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any, monkeypatch
 
 
 def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
-    file = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
-    swallow = compile("try:\n    interrupt()\nexcept KeyboardInterrupt:\n    done.append('lost')\n", file, "exec")
+    swallow = compile("try:\n    interrupt()\nexcept KeyboardInterrupt:\n    done.append('lost')\n", TORCH, "exec")
     done: list[str] = []
 
     def user() -> None:
@@ -112,8 +104,7 @@ def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
 
 
 def test_an_interrupt_that_is_to_come_again_comes_before_the_run_ends() -> None:
-    file = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
-    checked = compile("for _ in range(2): interrupt()", file, "exec")
+    checked = compile("for _ in range(2): interrupt()", TORCH, "exec")
     with pytest.raises(KeyboardInterrupt), Interrupts():
         interruptible(exec, checked, {"interrupt": interrupt})
     time.sleep(0.1)  # a second one would come here
