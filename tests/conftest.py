@@ -106,26 +106,14 @@ def unmeasured_guards() -> Iterator[None]:
 def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Jupyter and IPython read and write below a folder of the test run, whoever started it."""
     place = tmp_path_factory.mktemp("jupyter")
-    chosen = {
-        "JUPYTER_CONFIG_DIR": str(place / "config"),
-        "JUPYTER_DATA_DIR": str(place / "data"),
-        "JUPYTER_RUNTIME_DIR": str(place / "runtime"),
-        "JUPYTER_PLATFORM_DIRS": "1",
-        "IPYTHONDIR": str(place / "ipython"),
-        "JUPYTER_PATH": None,
-        "JUPYTER_CONFIG_PATH": None,
-        "PYTHONPATH": None,
-        "DYNASCOPE_BACKEND": None,
-        "DYNASCOPE_DRAWING_ERRORS": "raise",  # a view that cannot be drawn fails the test, also in a kernel or a command
-    }
-    patch = pytest.MonkeyPatch()
-    for name, value in chosen.items():
-        if value is None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+            patch.setenv(name, str(place / name.lower()))
+        for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "PYTHONPATH", "DYNASCOPE_BACKEND"):
             patch.delenv(name, raising=False)
-        else:
-            patch.setenv(name, value)
-    yield
-    patch.undo()
+        patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+        patch.setenv("DYNASCOPE_DRAWING_ERRORS", "raise")  # a view that cannot be drawn fails the test, in a kernel, too
+        yield
 
 
 @pytest.fixture(scope="session")

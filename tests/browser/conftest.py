@@ -18,13 +18,12 @@ pytest.importorskip("playwright", reason="the browser tests need playwright: pip
 
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from browser.lab import CHROMIUM_FLAGS, LabPage, Server, find_chromium
+from browser.lab import CHROMIUM_FLAGS, LabPage, OpenLab, Server, find_chromium
 from browser.view_pages import Shown, sample
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
 UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
-OpenLab = Callable[..., LabPage]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +271,6 @@ class LabPage:
         with contextlib.suppress(Exception):
             self.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         self.page.close()
+
+
+OpenLab = Callable[..., LabPage]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.lab import LabPage
+from browser.lab import LabPage, OpenLab
 
 START = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch\nx = torch.ones(3)"
 CELL = """%%compile
@@ -29,8 +26,8 @@ for _ in range(200): time.sleep(0.1)"""
 
 
 @pytest.fixture
-def lab(open_lab: Callable[..., Any]) -> LabPage:
-    page: LabPage = open_lab([START, CELL, SLOW])
+def lab(open_lab: OpenLab) -> LabPage:
+    page = open_lab([START, CELL, SLOW])
     page.run(0)
     return page
 
@@ -103,8 +100,8 @@ def smooth(x):
 smooth(torch.linspace(-1, 1, 64))"""
 
 
-def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Callable[..., Any]) -> None:
-    lab: LabPage = open_lab([START, WRONG_TANH, DIFFERS, ""], height=1400)
+def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: OpenLab) -> None:
+    lab = open_lab([START, WRONG_TANH, DIFFERS, ""], height=1400)
     for cell in range(3):
         lab.run(cell)
     root, count = view(lab, 2), lab.execution_count(2)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from example_counts import some
 from playwright.sync_api import Browser
 
 from browser.lab import shot_path
-from browser.view_pages import Shown, grave_faults, ranks, sample, samples
+from browser.view_pages import OpenPage, grave_faults, ranks, sample, samples
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import PAGE_CSS, es_module, style_sheet
 
-OpenPage = Callable[..., Shown]
 #: of cells, with JupyterLab's sidebar open, in windows of 1,100 to 1,680 pixels
 WIDTHS = some((668, 1008, 818, 1248, 918), 3)
 #: in a page: what is wrong with the texts of a view.  A name's class and a file's folders may give way (`.dyn-gives`); code and

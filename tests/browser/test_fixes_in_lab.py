@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 from playwright.sync_api import Locator, expect
 
-from browser.lab import LabPage
+from browser.lab import OpenLab
+from browser.test_control_in_lab import START, view
 
-START = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch\nx = torch.ones(3)"
 CELL = """%%compile
 def f(x):
     if x.sum() > 0:  # a branch on values
@@ -23,12 +21,6 @@ def f(x):
 f(x)"""
 
 
-def view(lab: LabPage, cell: int) -> Locator:
-    found = lab.cells().nth(cell).locator(".dyn-widget")
-    found.locator(".dyn-detail").wait_for(state="attached")
-    return found
-
-
 def open_fix(root: Locator, number: int = 0) -> Locator:
     """The Fix tab of a break."""
     root.locator(".dyn-brow").nth(number).click()
@@ -36,8 +28,8 @@ def open_fix(root: Locator, number: int = 0) -> Locator:
     return root.locator(".dyn-panel")
 
 
-def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: Callable[..., Any]) -> None:
-    lab: LabPage = open_lab([START, CELL, ""])
+def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: OpenLab) -> None:
+    lab = open_lab([START, CELL, ""])
     lab.run(0)
     lab.run(1)
     root, count = view(lab, 1), lab.execution_count(1)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from playwright.sync_api import expect
 
-from browser.lab import LabPage
+from browser.lab import OpenLab
 from browser.view_pages import ONE, START
 
 
-def test_run_this_graph(open_lab: Callable[..., Any]) -> None:
-    lab: LabPage = open_lab([START, ONE], width=1200, height=1000)
+def test_run_this_graph(open_lab: OpenLab) -> None:
+    lab = open_lab([START, ONE], width=1200, height=1000)
     lab.run_all()
     names = lab.python("print(sorted(n for n in globals() if not n.startswith('_')))")
     count = lab.execution_count(1)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from playwright.sync_api import expect
 from unit.compiler.test_rank_reports import PLANTED
 
 from browser.lab import shot_path
-from browser.view_pages import Shown, ranks
-
-OpenPage = Callable[..., Shown]
+from browser.view_pages import OpenPage, ranks
 
 
 def test_what_differs_is_one_click_away(open_page: OpenPage) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 
 import nbformat
 import pytest
 
-from browser.lab import ROOT, LabPage
+from browser.lab import ROOT, LabPage, OpenLab
 
 IMAGES = ROOT / "examples" / "images"
 SET_UP = "import json\nimport torch\ntorch.set_num_threads(1)\n%load_ext dynascope"
@@ -34,7 +33,7 @@ model(torch.ones(4))"""
 
 
 @pytest.fixture
-def shown(open_lab: Callable[..., LabPage]) -> LabPage:
+def shown(open_lab: OpenLab) -> LabPage:
     tutorial = nbformat.read(ROOT / "examples" / "07_run_time.ipynb", as_version=4)
     profiled = next(cell.source for cell in tutorial.cells if cell.source.startswith("%%compile --profile"))
     lab: LabPage = open_lab([SET_UP, CELL, profiled], width=1240, height=1750)

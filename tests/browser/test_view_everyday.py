@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from browser.lab import shot_path
-from browser.view_pages import TEXT_OVERFLOW, Shown
+from browser.view_pages import TEXT_OVERFLOW, OpenPage
 
-OpenPage = Callable[..., Shown]
 #: what is shown of a report, each found by the browser's own Find
 FOUND = (
     "return z.sum()",

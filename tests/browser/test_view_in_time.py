@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from browser.lab import LabPage
+from browser.lab import OpenLab
 from browser.view_pages import ONE, START, VIEWS, view_of
 
 #: a backend that takes its time for each graph, and more for later ones: a slow browser, too, interrupts it before the end
@@ -27,7 +26,6 @@ def long(x):
     + """    return x
 long(torch.ones(4))"""
 )
-OpenLab = Callable[..., LabPage]
 
 
 def test_the_view_grows_and_an_interrupt_leaves_a_correct_partial_report(open_lab: OpenLab) -> None:

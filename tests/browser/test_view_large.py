@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from playwright.sync_api import expect
 
 from browser.lab import shot_path
-from browser.view_pages import Shown, grave_faults, sample
-
-OpenPage = Callable[..., Shown]
+from browser.view_pages import OpenPage, grave_faults, sample
 
 
 def test_a_small_report_has_no_overview(open_page: OpenPage) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Frame, Page, expect
 
 from browser.lab import shot_path
-from browser.view_pages import Shown, grave_faults, sample
+from browser.view_pages import OpenPage, Shown, grave_faults, sample
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import es_module, style_sheet, to_html
 from dynascope.widgets.render.static_output import static_html
-
-OpenPage = Callable[..., Shown]
 
 
 def test_one_file_clickable_offline(open_page: OpenPage) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from browser.lab import LabPage, Server, shot_path
+from browser.lab import LabPage, OpenLab, Server, shot_path
 from browser.view_pages import MIXED, ONE, START, grave_faults, view_of
 
-OpenLab = Callable[..., LabPage]
 ERRORS = re.compile(r"error displaying widget|model not found|loading widget|widget.*not (?:found|trusted)", re.IGNORECASE)
 
 

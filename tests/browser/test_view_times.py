@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from playwright.sync_api import expect
 
-from browser.view_pages import HOSTILE, Shown
-
-OpenPage = Callable[..., Shown]
+from browser.view_pages import HOSTILE, OpenPage
 
 
 def test_each_input_is_a_row_that_selects_what_was_compiled_for_it(open_page: OpenPage) -> None:

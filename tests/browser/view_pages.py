@@ -223,6 +223,9 @@ class Shown:
         return found
 
 
+OpenPage = Callable[..., Shown]
+
+
 def view_of(lab: Any, index: int) -> Shown:
     """The live view below a cell, drawn."""
     root = lab.cells().nth(index).locator(".dyn-widget")

@@ -9,7 +9,6 @@ import pytest
 from samples import alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, OpTime, Report
-from dynascope.widgets import view
 from dynascope.widgets.features.graphs import graph_run_words, heat
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
@@ -100,16 +99,3 @@ def test_text_and_the_static_twin_tell_it_too() -> None:
     assert words in to_text(alone(), colour=False, width=110)
     assert words in static_html(alone())
     assert "alone" not in to_text(one_break(), colour=False) + static_html(one_break())
-
-
-@pytest.mark.parametrize(
-    ("sent", "heard"),
-    [
-        ({"graph": "g0"}, {"kind": "run_graph", "graph": "g0"}),
-        ({"graph": "g0", "more": 1}, {"kind": "run_graph", "graph": "g0"}),
-        ({"graph": 3}, None),
-        ({}, None),
-    ],
-)
-def test_what_a_browser_asks_is_checked(sent: dict[str, Any], heard: Any) -> None:
-    assert view.checked_request({"kind": "run_graph", **sent}) == heard

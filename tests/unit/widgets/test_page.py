@@ -166,5 +166,8 @@ def test_requests_hold_only_what_is_expected() -> None:
     assert checked_request({"kind": "save", "path": "a.html"}) == {"kind": "save", "path": "a.html"}
     assert checked_request({"kind": "save", "path": 3}) is None
     assert checked_request("stop") is None
+    run = {"kind": "run_graph", "graph": "g0"}
+    assert checked_request(run) == checked_request({**run, "more": 1}) == run
+    assert checked_request({**run, "graph": 3}) is checked_request({"kind": "run_graph"}) is None
     wrong = {"kind": "run_again", "settings": 3, "regions": [{"target": "f", "set": "rm"}, 4]}
     assert checked_request(wrong) == {"kind": "run_again", "settings": {}, "regions": []}
