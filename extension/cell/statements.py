@@ -139,7 +139,7 @@ class CellStatements:
         function = FunctionType(self._code(self.cell, run, unbound), self.namespace, STATEMENTS)
         function.__module__ = self.namespace.get("__name__", "__main__")
         number = len(self._runs) - 1
-        me = weakref.proxy(self)  # which leads to the function: kept alive by it, neither would ever go
+        me = weakref.proxy(self)  # which leads to the function by the run's calls: neither would ever go
         code_from_text[function] = lambda text: me._code(*me._edited(text, number))
         self.namespace.update(dict.fromkeys(unbound, _placeholder))
         try:

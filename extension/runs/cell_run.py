@@ -94,7 +94,8 @@ class CellRun:
             with Interrupts(), run:
                 if not self.compiles:
                     return cells.run_statements(self.shell, self.cell)
-                value = CompiledCell(self.shell, self.cell, run, self.settings)()
+                compiled = CompiledCell(self.shell, self.cell, run, self.settings)  # alive until changes to it have been tried
+                value = compiled()
                 run.repeat_last_call(inputs_named(self.settings.inputs, self.shell.user_ns, run.notes))
                 return value
         except BaseException as error:
@@ -216,7 +217,9 @@ class CompiledCell:
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
-        statements = CellStatements(self.shell, self.cell, self.run, entry_points)
+        self._statements = statements = CellStatements(
+            self.shell, self.cell, self.run, entry_points
+        )  # its edits are tried later
         try:
             return statements()
         finally:
