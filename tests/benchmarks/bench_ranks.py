@@ -78,7 +78,7 @@ def main() -> None:
         print(report.headline())
         start = time.perf_counter()
         text = str(report)
-        page = report.to_html() if "ranks html" in _formats() else ""
+        page = report.to_html()
         shown = time.perf_counter() - start
         times = f"read in {read:.1f} s ({used:.1f} s of processor), shown in {shown:.2f} s"
         print(f"dynascope: {times}, {memory():.0f} MB, page {len(page) / 1e6:.2f} MB")
@@ -95,12 +95,6 @@ def main() -> None:
         written = sum(f.stat().st_size for f in files)
         took = f"{time.perf_counter() - start:.1f} s ({cpu() - used:.1f} s of processor)"
         print(f"tlparse: {took}, {len(files)} files, {written / 1e6:.0f} MB, exit status {done.returncode}")
-
-
-def _formats() -> dict[str, str]:
-    from dynascope.compiler.formats import FORMATS
-
-    return FORMATS
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
-from made_programs import Function, Statement, text
+from made_programs import Function, Statement, copies, text
 
 
 @dataclass
@@ -151,7 +151,7 @@ def _statements(callees: int, depth: int) -> st.SearchStrategy[Statement]:
 def controlled(draw: st.DrawFn) -> Program:
     """A program with flags and regions of every kind."""
     functions = [
-        Function(f"f{i}", _copies(draw(st.lists(_statements(i, 1), min_size=1, max_size=3))))
+        Function(f"f{i}", copies(draw(st.lists(_statements(i, 1), min_size=1, max_size=3))))
         for i in range(draw(st.integers(1, 3)))
     ]
     text(functions)  # numbers the lines
@@ -161,8 +161,3 @@ def controlled(draw: st.DrawFn) -> Program:
     made.on_functions = draw(st.dictionaries(st.integers(0, len(functions) - 1), to, max_size=2))
     made.on_statements = draw(st.dictionaries(st.integers(0, len(made.statements()) - 1), to, max_size=2))
     return made
-
-
-def _copies(body: list[Statement]) -> list[Statement]:
-    """Hypothesis may hand out the same object twice; each statement needs a line of its own."""
-    return [Statement(s.kind, _copies(s.body), s.value) for s in body]

@@ -58,14 +58,14 @@ def programs(draw: st.DrawFn) -> list[Function]:
     functions = []
     for i in range(count):  # a function calls only those before it; the last one is compiled
         body = draw(st.lists(statements(i, 1), min_size=1, max_size=4))
-        functions.append(Function(f"f{i}", _copies(body)))
+        functions.append(Function(f"f{i}", copies(body)))
     text(functions)  # numbers the lines
     return functions
 
 
-def _copies(body: list[Statement]) -> list[Statement]:
+def copies(body: list[Statement]) -> list[Statement]:
     """Hypothesis may hand out the same object twice; each statement needs a line of its own."""
-    return [Statement(s.kind, _copies(s.body), s.value) for s in body]
+    return [Statement(s.kind, copies(s.body), s.value) for s in body]
 
 
 _HEADS = {

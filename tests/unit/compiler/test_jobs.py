@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from test_log_reader import Log
 
 import dynascope
 from dynascope.compiler.ranks import Rank, RanksReport, recorder
@@ -27,34 +27,26 @@ class GraphModule(torch.nn.Module):
 """
 
 
-def record(rank: int, metadata: dict[str, object], payload: str | None = None) -> str:
-    if payload is not None:
-        metadata["has_payload"] = hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest()
-    head = f"V1122 08:{rank % 60:02d}:23.{100000 + rank} {4000 + rank} torch/_dynamo/utils.py:{rank}] "
-    lines = "".join(f"\t{line}\n" for line in payload.splitlines()) if payload is not None else ""
-    return head + json.dumps({**metadata, "rank": rank}) + "\n" + lines
-
-
 def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0) -> str:
     """A TORCH_TRACE log of a rank that compiles a few functions."""
     folder = f"/scratch/node{rank // 8}/job{rank}"
-    text = record(rank, {"str": [f"{folder}/train.py", 0]})
+    made = Log(4000 + rank, rank, at=rank).add({"str": [f"{folder}/train.py", 0]})
     for n in range(compiles):
         ids = {"frame_id": n, "frame_compile_id": 0, "attempt": 0}
         line = 5 + 10 * n
         stack = [{"line": line, "name": "f", "filename": 0, "loc": "return x.sin()"}]
-        text += record(rank, {"dynamo_start": {"stack": stack}, **ids})
+        made.add({"dynamo_start": {"stack": stack}, **ids})
         graph = GRAPH.format(size=size if n == 1 else 4, device=rank % 8, folder=folder, line=line).rstrip()
-        text += record(rank, {"dynamo_output_graph": {"sizes": {}}, **ids}, graph)
-        text += record(rank, {"dynamo_cpp_guards_str": {}, **ids}, f"| +- GuardManager: source=L['x'] # {rank}")
-        text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"name": "gc", "ph": "i", "ts": rank * 1.5}))
+        made.add({"dynamo_output_graph": {"sizes": {}}, **ids}, graph)
+        made.add({"dynamo_cpp_guards_str": {}, **ids}, f"| +- GuardManager: source=L['x'] # {rank}")
+        made.add({"chromium_event": {}, **ids}, json.dumps({"name": "gc", "ph": "i", "ts": rank * 1.5}))
         metrics = {
             "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
             "entire_frame_compile_time_s": seconds + n, "torch_version": "2.13.0",
             "dynamo_config": json.dumps({"specialize_int": False, "path": folder}),
         }  # fmt: skip
-        text += record(rank, {"compilation_metrics": metrics, **ids})
-    return text
+        made.add({"compilation_metrics": metrics, **ids})
+    return made.text()
 
 
 def write_logs(folder: Path, texts: dict[int, str]) -> Path:

@@ -19,6 +19,8 @@ import nbformat
 import pytest
 from project_files import copy_project, project_files
 
+import dynascope
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -43,6 +45,10 @@ def test_the_package_list_is_complete(root: Path) -> None:
     fix = f"pyproject.toml, [tool.setuptools]:\n\npackages = {json.dumps(names)}\n"
     assert sorted(setuptools["packages"]) == sorted(names), f"the list and the folders differ; write\n\n{fix}"
     assert setuptools["package-dir"] == TOP
+
+
+def test_the_version_stands_in_two_places_which_agree(root: Path) -> None:
+    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == dynascope.__version__
 
 
 def test_no_python_file_lies_outside_a_package(root: Path) -> None:
