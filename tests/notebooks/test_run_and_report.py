@@ -45,8 +45,10 @@ def call(*arguments: str | Path, folder: Path, **variables: str) -> subprocess.C
     return subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
 
 
-def test_a_script_runs_as_under_python_then_the_report(script: Path, tmp_path: Path) -> None:
-    done = call("run", "-o", "out.html", "work/script.py", "--flag", "x", folder=tmp_path)
+def test_a_script_runs_as_under_python_then_the_report_and_its_trace_tells_the_same(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call("run", "-o", "out.html", "work/script.py", "--flag", "x", folder=tmp_path, TORCH_TRACE="trace")
     assert done.returncode == 0, done.stderr
     assert "['work/script.py', '--flag', 'x'] __main__ True" in done.stdout
     after = done.stdout.partition("True\n")[2]
@@ -54,6 +56,13 @@ def test_a_script_runs_as_under_python_then_the_report(script: Path, tmp_path: P
     assert "script.py:8" in after
     assert "report: out.html" in after
     assert (tmp_path / "out.html").read_text().startswith("<!")
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "trace"]) == 0
+    assert capsys.readouterr().out.startswith("f: 2 graphs · 1 graph break")
+    assert main(["report", "trace", "-o", "out.json"]) == 0
+    assert "report: out.json" in capsys.readouterr().out
+    assert main(["report", "out.json"]) == 0
+    assert capsys.readouterr().out.startswith("f: 2 graphs · 1 graph break")
 
 
 @pytest.mark.parametrize(("command", "status"), [("script.py fail", 1), ("script.py leave", 7), ("-m script leave", 7)])
@@ -77,20 +86,6 @@ def test_what_ended_the_script_is_in_the_report(script: Path, tmp_path: Path) ->
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback (most recent call last):\n")
     assert "stopped by an error\n✗ Unsupported at script.py:4: Failed to trace builtin operator" in done.stdout
-
-
-def test_a_report_of_a_trace(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = script.parent
-    subprocess.run(
-        [sys.executable, "script.py"], cwd=folder, env={**os.environ, "TORCH_TRACE": "trace"}, check=True, capture_output=True
-    )  # fmt: skip
-    monkeypatch.chdir(folder)
-    assert main(["report", "trace"]) == 0
-    assert capsys.readouterr().out.startswith("f: 2 graphs · 1 graph break")
-    assert main(["report", "trace", "-o", "out.json"]) == 0
-    assert "report: out.json" in capsys.readouterr().out
-    assert main(["report", "out.json"]) == 0
-    assert capsys.readouterr().out.startswith("f: 2 graphs · 1 graph break")
 
 
 def test_a_report_that_cannot_be_saved_in_the_end_is_one_line(script: Path, tmp_path: Path) -> None:
