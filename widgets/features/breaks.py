@@ -346,10 +346,13 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
     error, passed = places.report.error, passed_by_error(places.report)
     words = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
-    why_eager = {places.frames[id].reason or "" for h in b.hits for id in h.resumes if id in places.frames}
-    if b.outcome == "resumed" and why_eager and all(reason.startswith("no tensor-related") for reason in why_eager):
-        # Dynamo skips such a resume function, whatever it does with global tensors
-        words = (f"{_OUTCOMES['rest'][0]}: no tensor is passed to it", _OUTCOMES["rest"][1])
+    resumes = {id for h in b.hits for id in h.resumes}
+    # a wrapper's frame, which has nothing to resume, calls the function at the break anew
+    after = [f for f in places.report.frames if (f.id in resumes if resumes else (f.file, f.code_name) == (b.file, b.function))]
+    if b.outcome == "resumed" and after and all((f.reason or "").startswith("no tensor-related") for f in after):
+        # Dynamo skips such a function, whatever it does with global tensors
+        what, brief_words = _OUTCOMES["rest" if resumes else "skipped"]
+        words = (f"{what}: no tensor is passed to it", brief_words)
     if b.outcome == "resumed" and b.error.startswith(_FALSE):
         words = ("the call ends here with AssertionError", "error raised")
     if b.outcome == "resumed" and error is not None and not error.caught and _not_resumed(places.report, b) & passed:
