@@ -307,7 +307,8 @@ class _ReportBuilder:
                 if compile_records.is_raised(record):
                     why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
                     again = "" if record.recompile_text is None else " again"
-                    self.result.notes.append(f"{frame.name} was not compiled{again}, and ran eagerly; {why}")
+                    what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
+                    self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
                 later = self.facts.calls.get(record.code.uid or 0, 0) - record.call
                 if later > 0:

@@ -54,8 +54,9 @@ def test_suppressed_errors_are_told() -> None:
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "broken was not compiled, and ran eagerly" in report.notes[0]
-    report = explain(lambda x: torch.as_tensor([x.numpy().sum()]), backend="eager")(torch.ones(2))
-    assert "torch.compile raises: RuntimeError when making fake tensor call" in report.notes[0]
+    report = explain(lambda x: torch.as_tensor([breaking(x).numpy().sum()]), backend="eager")(torch.ones(1))
+    note = f"the rest of <lambda>, from line {line_of('(torch.ones(1))')} on, was not compiled, and ran eagerly; without"
+    assert f"{note} suppress_errors, torch.compile raises: RuntimeError when making fake tensor call" in report.notes[0]
 
 
 def test_an_error_whose_message_cannot_be_made_reaches_the_program() -> None:
