@@ -68,7 +68,10 @@ def fixes_summary(report: Report) -> str:
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
-        words = f"no fix was found for any {' or '.join(name for name, _, _ in told) or 'graph break in the repeated calls'}"
+        repeated = [("graph break", before.breaks), ("recompile", before.recompiles)]
+        own, other = [name for name, _, _ in told], [name for name, count in repeated if count]
+        what = " or ".join(own or other or [name for name, _ in repeated])
+        words = f"no fix was found for any {what}" + " in the repeated calls" * (not own)
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " so far")
         is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
