@@ -92,6 +92,7 @@ def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     report.save(tmp_path / "report.json")
     loaded = dynascope.load(tmp_path / "report.json")
     assert (loaded.fixes, loaded.fix_set, loaded.patch()) == (report.fixes, report.fix_set, report.patch())  # type: ignore[union-attr]
+    assert ("report.fixed()" in str(report), "report.fixed()" in str(loaded)) == (True, False)
     with pytest.raises(ValueError, match="read from a file"), loaded.fixed():  # type: ignore[union-attr]
         pass
 

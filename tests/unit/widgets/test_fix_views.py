@@ -23,7 +23,7 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert other["words"] == "Drop it: a printed line is lost"  # it has no change that could be refused
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["copies"] == {"Copy fixed cell": "x = 1\n"}
-    assert "1 of 1 graph break can be fixed: 2 graphs → 1. report.patch() is the diff" in model["advice"]["first"]
+    assert "1 of 1 graph break can be fixed: 2 graphs → 1. report.patch() is the diff." in model["advice"]["first"]
     assert not model["fixable"]
 
 
