@@ -16,6 +16,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _VALUES_LOST = ", with the message's text but not its values"
 _ONLY_IF = "The values are asked for only if the rest of the condition holds"
+_RAISES = "It raises RuntimeError, whatever eager raises, from inside the graph"
 _GPU = "on a GPU it does so later, and the process can use the GPU no more"
 
 
@@ -48,7 +49,7 @@ def _asserted(problem: Problem) -> Candidate:
         change = (source.start(statement), source.end(statement), lines[0])
     else:
         change = source.in_place_of(statement, statement, lines)
-    return rewrite.candidate("Assert inside the graph", [change], f"It raises from inside the graph{shortened}; {_GPU}.")
+    return rewrite.candidate("Assert inside the graph", [change], f"{_RAISES}{shortened}; {_GPU}.")
 
 
 def _message(source: Source, text: ast.expr | None) -> str:
