@@ -284,7 +284,7 @@ class BreakTable:
         entries = entries or (user if broken is not None else [stack[-1].entry(self.cell_of)])
         at = entries[-1]
         first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
-        broken = broken or self.known(at, first) or self.new(at, entries, text, first)
+        broken = broken or self.known(at, first) or self.new(frame, at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
         names = (frame.code_name, user_name(frame.code_name))
@@ -325,7 +325,8 @@ class BreakTable:
             broken.column, broken.end_column, broken.end_line = at.column, at.end_column, at.end_line
         return broken
 
-    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
+    def new(self, frame: Frame, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
+        """A new break; or the one at this place that ended the caller's graph with a bare error, of which more is known now."""
         source = lines.source_line(at.file, at.line)
         error = next((p.error for p in text.parts if p.error), "")
         if error == dynamo_texts.FALSE or first.type == "Assertion failed on symbolic shapes":  # no condition on data
@@ -339,7 +340,15 @@ class BreakTable:
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
             text=text.text, undecided=dynamo_texts.undecided_in(text.text),
         )  # fmt: skip
-        self.breaks.append(broken)
+        caller = self.latest.get(frame.parent or "")
+        met = caller.broken if caller is not None and not caller.broken.gb_ids else broken
+        extents = {(b.file, b.line, b.column, b.end_line, b.end_column) for b in (met, broken)}
+        if met is not broken and at.column is not None and len(extents) == 1:
+            for name in ("type", "reason", "explanation", "hints", "gb_ids", "urls", "text"):
+                setattr(met, name, getattr(broken, name))
+            broken = met
+        else:
+            self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
 

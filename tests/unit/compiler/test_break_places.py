@@ -195,6 +195,16 @@ def test_a_loop_says_which_number_it_needs() -> None:
     assert "Tracing needed to know the value of u0" in str(report)
 
 
+def test_a_branch_that_is_told_otherwise_in_the_caller_is_one_break() -> None:
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        return x if x.nonzero().numel() == 0 else x + 1
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        (found,) = explain(lambda x: branches(x) * 2, backend="eager")(torch.ones(3)).breaks
+    assert (found.type, len(found.hits)) == ("Data-dependent branching", 2)
+    assert found.undecided == Undecided(expression="u0 == 0")
+
+
 def test_the_break_of_a_failing_cond_is_one_at_the_users_line() -> None:
     def unlike(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x.double(), (x,))
