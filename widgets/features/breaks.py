@@ -307,10 +307,8 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
     """Whether a break skips only the rest of its frames: the code before it is compiled, the code after it runs eagerly."""
-    if b.outcome != "skipped":
-        return False
     hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"}
-    return {f.status for f in report.frames if f.id in hit_frames} == {"compiled"}
+    return b.outcome == "skipped" and {f.status for f in report.frames if f.id in hit_frames} == {"compiled"}
 
 
 def own_caller(b: Break) -> StackEntry | None:
