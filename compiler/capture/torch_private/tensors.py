@@ -161,7 +161,8 @@ class RunCounts:
         #: graphs that this backend compiled; code that the program compiles itself, with a backend of its own, is not counted
         self.graphs = 0
         self.graph_runs = self.eager_ops = 0
-        self.compiled_again: list[str] = []
+        #: the code objects' numbers in compile ids, and their names
+        self.compiled_again: list[tuple[str, str]] = []
         self.is_counting = self.in_a_row = False
         self._inside = 0
 
@@ -191,7 +192,7 @@ class RunCounts:
                 before = caches.compiles()
                 result = entry(*args, **kwargs)
                 if self.in_a_row and (again := caches.compiles() - before) > 0:
-                    self.compiled_again += [name for _, name, _ in caches.latest_compiles(again)]
+                    self.compiled_again += [(id.rpartition("/")[0], name) for id, name, _ in caches.latest_compiles(again)]
                 return result
 
         return counted

@@ -204,7 +204,8 @@ class Trials:
                 counts.is_counting, counts.in_a_row = False, True
                 for call in self.calls:
                     run(call, RECORDED)
-                ran.compiled_again = list(map(user_name, counts.compiled_again))
+                names = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
+                ran.compiled_again = [names.get(code, user_name(name)) for code, name in counts.compiled_again]
         return ran
 
     @contextlib.contextmanager
