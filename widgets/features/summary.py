@@ -31,6 +31,7 @@ _TRY = (
 )
 #: how a note begins that answers what the user asked for, by a flag or a button
 _ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")
+_LEAVE = "leave the graph breaks: removing all of them"
 #: a share of a call that is named beside the largest one
 _ALSO = 0.2
 #: from this share on, the device decides how long a call takes, not the processor
@@ -183,8 +184,8 @@ def recommendation(places: Places) -> Recommendation | None:
         unexpected = any(not b.allowed for b in report.breaks)
         if unexpected and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
-        elif unexpected and profile.shares and not unknown:
-            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
+        elif profile.shares and not unknown and (gain := _gain(report, profile, _LEAVE)):
+            said = [gain, fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:
@@ -351,13 +352,15 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     """The most that removing all breaks gains, eager operations included, but for torch's own and allowed ones, which stay.
 
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
-    go.
+    go.  "" if a call reaches only breaks that stay.
     """
     gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}  # torch's own do not stay then, either
     gone |= profile.unreached
     kept = [b for b in report.breaks if (b.allowed or is_by_design(b)) and b.id not in gone]
     whose = " and ".join(dict.fromkeys("those that regions allow" if b.allowed else "torch's own" for b in kept))
     ids, where = {b.id for b in kept}, ", outside of graphs"
+    if kept and all(b.id in ids | profile.unreached for b in report.breaks):
+        return ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in ids), profile.call_seconds
     # looking up the compiled code behind such a break is part of its cost, but not of what it runs
     gaps = dict.fromkeys(ids, 0.0)
