@@ -6,7 +6,8 @@ each recompile.  In the tree, these frames are one node, below the node of the c
 Causes group the graph breaks and recompiles, so that one change may remove a whole group.  Breaks that occur only in the first
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
 hints name the same setting for them.  If the hints name none, they are grouped by type.  What is to be left comes last.
-Recompiles are in one group if their first failed guards are of the same kind.  If no times were measured, groups are ranked by
+Recompiles are in one group if their first failed guards are of the same kind; those for a new bound method of what changes are
+in the group of that change.  If no times were measured, groups are ranked by
 the number of frames that they split or cause to run eagerly.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynascope.compiler.report.data import FailedGuardKind
+from dynascope.compiler.report.data import FailedGuard, FailedGuardKind
 from dynascope.compiler.report.measurements import Segment
 from dynascope.compiler.report.schema import Break, Frame, ReportData
 
@@ -234,10 +235,13 @@ def causes(report: ReportData) -> list[Cause]:
             cause.seconds = (cause.seconds or 0.0) + seconds
         if broken.id in ops:
             cause.eager_ops = (cause.eager_ops or 0) + ops[broken.id]
-    for recompile in (r for r in report.recompiles if r.refused_by is None):
-        guard = recompile.failed_guards[0].kind if recompile.failed_guards else "unknown"
-        cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
-        cause.frames.append(recompile.frame)
+    again = [(r.failed_guards or [FailedGuard()], r.frame) for r in report.recompiles if r.refused_by is None]
+    changed = {g.source: g.kind for failed, _ in again for g in reversed(failed) if g.kind in ("length", "not empty", "value")}
+    for (failed, *_), frame in sorted(again, key=lambda one: one[0][0].kind == "freed"):
+        # a bound method is a new object in each call: if what it is bound to changes, that is the cause
+        bound_to = (failed.source or "").rpartition(".")[0]
+        guard = changed.get(bound_to, failed.kind) if failed.kind == "freed" else failed.kind
+        groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard)).frames.append(frame)
     return sorted(groups.values(), key=_rank)
 
 

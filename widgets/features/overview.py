@@ -16,7 +16,7 @@ from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call
 from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, is_on_a_number, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.recompiles import line_words, recompile_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
@@ -49,12 +49,15 @@ _GUARDS = {
     "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed",
         "keep grad mode, autocast and whatever else differs the same in each call: torch names only the first difference"),
-    "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
+    "freed": ("a new object each time",
+        "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
+        "compiled code: each new object gets a version of its own"),
     "range": ("a size outside the range that was compiled for",
         "where your code does not branch on the size, mark it with `torch._dynamo.mark_dynamic(x, dim)`"),
 }  # fmt: skip
 #: what the compiler names beside a guard on the size of a parameter, to which `dynamic=True` does not apply
 _STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"
+_FIXED = "it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps"
 _SAME = "keep what the guard checks the same in each call"
 _FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
@@ -154,8 +157,8 @@ class CauseWords:
         self.report, self.places, self.cause = places.report, places, cause
         self.breaks: list[Break] = [places.breaks[id] for id in cause.breaks]
         self.frames: list[Frame] = [places.frames[id] for id in cause.frames if id in places.frames]
-        again = (r for r in self.report.recompiles if r.frame in cause.frames)
-        self.recompiles: list[Recompile] = [r for r in again if r.refused_by is None]
+        again = {r.frame: r for r in self.report.recompiles if r.refused_by is None}
+        self.recompiles: list[Recompile] = [again[id] for id in cause.frames]
         self.count = plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
         #: the changes considered for the cause; if it has a setting, those with this setting
         self.considered = considered(self.report, [*cause.breaks, *cause.frames], cause.setting)
@@ -213,12 +216,22 @@ class CauseWords:
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def for_sizes(self, step: str) -> str:
-        """What to do about sizes; `step`: about those that may be dynamic, as those of parameters may not by default."""
-        is_static = {_STATIC in " ".join(r.reasons) for r in self.recompiles}
+        """What to do about sizes; `step`: about those that may be dynamic, unlike those of parameters or that code fixes."""
         value = next((g.source for r in self.recompiles for g in r.failed_guards if g.kind == "value" and g.source), None)
         unless = f", unless the code needs one value of `{value}`, which varies, too" if value else ""
-        words = {False: step + unless, True: f"where sizes of parameters vary, try `{_STATIC}`, the compiler's hint"}
-        return "; ".join(words[known] for known in sorted(is_static))
+        static = f"where sizes of parameters vary, try `{_STATIC}`, the compiler's hint"
+        steps = (static if _STATIC in " ".join(r.reasons) else self.fixed(r) or step + unless for r in self.recompiles)
+        return "; ".join(dict.fromkeys(steps))
+
+    def fixed(self, recompile: Recompile) -> str:
+        """What to do about a size of which the code needs one value; "" if the compiler does not say that it does."""
+        frame, failed = self.places.frames.get(recompile.frame), recompile.failed_guards[0]
+        size = [s for s in frame.symbols if (s.source, s.dimension) == (failed.source, failed.dimension)] if frame else []
+        needed = next((c for s in size for c in s.constraints if c.value is not None), None)
+        if needed is None:
+            return ""
+        code = f"`{compiler_text(line_words(needed.at, self.places), 80)}`" if needed.at else "the code that needs one size"
+        return f"pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""

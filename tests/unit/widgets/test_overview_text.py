@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
+from dynascope.compiler import report as of
 from dynascope.compiler.report import BreakCost, EagerOp, Fix, FixEdit, FixSet, Profile, Report, Segment, Trial, Verdict
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
@@ -168,9 +169,21 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     guards = report.recompiles[1].failed_guards
     guards.append(replace(guards[0], kind="value", source="k"))
     report.recompiles[0].reasons = ["consider using torch._dynamo.config.force_parameter_static_shapes = False to allow"]
-    sizes, parameters = shown(report)["causes"][-1]["fix"].split("; ")
+    parameters, sizes = shown(report)["causes"][-1]["fix"].split("; ")
     assert sizes.endswith("`mark_dynamic`, unless the code needs one value of `k`, which varies, too")
     assert parameters.startswith("where sizes of parameters vary, try `torch._dynamo.config.force_parameter_static_shapes = F")
+    line = of.StackEntry(file="model.py", line=8, function="f", source="for t in range(T):")
+    needed = of.Constraint(expression="Eq(s0, 4)", value="4", at=line)
+    again = next(f for f in report.frames if f.id == report.recompiles[2].frame)
+    again.symbols = [of.Symbol(name="s0", source="x", dimension=0, constraints=[needed])]
+    steps = CauseWords(Places(report), causes(report)[-1]).fix()
+    assert "; pad to a few sizes, or keep `model.py:8 " in steps
+    assert steps.endswith("it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps")
+    report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="freed", source="log.append")
+    assert [(cause.guard, len(cause.frames)) for cause in causes(report)[-2:]] == [("size", 4), ("freed", 1)]
+    report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
+    assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
+    assert [(cause.guard, len(cause.frames)) for cause in causes(report)[-2:]] == [("size", 3), ("length", 2)]
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
