@@ -26,9 +26,8 @@ _NO_TRY = (
     "catch such errors"
 )
 _SHARED_GRAPH = (
-    "if eager code does not raise this: compiled code goes backward through a whole graph at once, and then frees what it "
-    "saved, so two calls of backward() need different graphs. Compile each model instead of the function that calls them, or "
-    "pass retain_graph=True to the first."
+    "if eager code does not raise this: two calls of backward() need different graphs, because the first frees all that its "
+    "graph saved. Compile each model instead of the function that calls them, or pass retain_graph=True to the first."
 )
 
 

@@ -291,8 +291,7 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
 
 
 def _set_data(tensor: Any, data: Any, _: Any) -> None:
-    storage = storage_of(data)
-    if storage is None or has_memory(storage):  # otherwise `storage_state` has given the tensor a new one
+    if has_memory(storage_of(data)):  # otherwise `storage_state` has given the tensor a new one
         tensor.data = data
 
 
@@ -335,7 +334,9 @@ def storage_state(tensors: list[Any]) -> State:
     def write(kept: Any) -> None:
         nonlocal storage
         if has_memory(storage):
-            _set_bytes(storage, kept)
+            if storage.nbytes() != kept.nbytes():
+                storage.resize_(kept.nbytes())
+            storage.copy_(kept)
             return
         storage = kept.clone()
         for tensor in tensors:
@@ -347,24 +348,17 @@ def storage_state(tensors: list[Any]) -> State:
 
 
 def has_memory(storage: Any) -> bool:
-    """Whether the bytes of a storage can be read: the next run of a CUDA graph takes the memory of its last results."""
+    """Whether the bytes of a storage, if any, can be read: a CUDA graph that runs again takes the memory of its results."""
     try:
-        storage.data_ptr()
+        return storage is None or storage.data_ptr() is not None
     except RuntimeError:
         return False
-    return True
 
 
 def fingerprint(tensor: Any) -> tuple[Any, ...]:
     """A value that changes when the tensor does, even if its version does not: when `tensor.data` is changed or replaced."""
     storage = storage_of(tensor)
     return tensors.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
-
-
-def _set_bytes(storage: Any, kept: Any) -> None:
-    if storage.nbytes() != kept.nbytes():
-        storage.resize_(kept.nbytes())
-    storage.copy_(kept)
 
 
 def _same_bytes(storage: Any, kept: Any) -> bool:

@@ -37,10 +37,7 @@ from dynascope.compiler.source.code import user_name
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
 _NOT_PROFILED = "profile: not measured: "
-_NO_RESULT = (
-    "a graph returns nothing, because nothing uses its results: a backend may leave its operations out, which eager code does "
-    "not; use the results to compare times"
-)
+_NO_RESULT = "a graph's results are not used: a backend may leave out its operations, so use them before you compare times"
 #: the note of a run that Ctrl-C ended
 INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes

@@ -146,9 +146,8 @@ def how_to_apply(report: Report) -> str:
     if not by:
         return ""
     if by.startswith("report."):
-        both = "report.patch({0}) is the diff"
-        if report.live_fixes is not None:  # a report that was read from a file has no functions
-            both += "; `with report.fixed({0}) as f:` gives the fixed function"
+        is_live = report.live_fixes is not None  # a report that was read from a file has no functions
+        both = "report.patch({0}) is the diff" + "; `with report.fixed({0}) as f:` gives the fixed function" * is_live
         words = [both.format("")] if own.fixes else []
         words += [] if all_sure else ["with the conditional fixes, too: " * bool(own.fixes) + both.format("conditional=True")]
         return "; ".join(words)

@@ -105,12 +105,7 @@ class Trials:
         """
         compiler = aot_eager if backend == "aot_eager" else backend
         with self._entries(plan, self.settings.replace(backend=compiler), helpers, strict) as entry_of:
-
-            def run(call: RecordedCall, variation: Variation) -> Observation:
-                failed = self._failed_uncompiled(plan, call, variation)
-                return self._run(call, entry_of(call), variation) if failed is None else failed
-
-            yield run
+            yield lambda call, made: self._failed_uncompiled(plan, call, made) or self._run(call, entry_of(call), made)
 
     def _failed_uncompiled(self, plan: Plan, call: RecordedCall, variation: Variation = RECORDED) -> Observation | None:
         """What the changed program, uncompiled, does if it raises, and compiled could make a device unusable by that."""
