@@ -135,13 +135,13 @@ def checked_operations() -> contextlib.AbstractContextManager[None]:
     def copied(value: Any) -> Any:
         if isinstance(value, (tuple, list)):
             return [copied(inner) for inner in value]
-        return (
-            value.detach().cpu() if isinstance(value, torch.Tensor) else None if isinstance(value, torch.Generator) else value
-        )
+        if isinstance(value, torch.Generator):
+            return None  # the CPU has its own
+        return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
     def run(operation: Any, args: Any, kwargs: Any) -> Any:
         if _MAY_LOSE.search(operation.__name__) and any(t.device.type in LOST for t in tensors_in((args, kwargs))):
-            with torch.random.fork_rng(devices=[]):
+            with torch.random.fork_rng(devices=[]), contextlib.suppress(NotImplementedError):  # a dtype that the CPU lacks
                 operation(*copied(args), **{name: copied(value) for name, value in kwargs.items()})
         return operation(*args, **kwargs)
 
