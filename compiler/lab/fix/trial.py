@@ -303,9 +303,6 @@ def time_limit(seconds: float) -> Iterator[None]:
     Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  If the
     program itself catches it (with a bare `except:`), it is not.
     """
-    if seconds == math.inf:
-        yield
-        return
     limit = _Limit(threading.get_ident())
     hook = sys.unraisablehook
 
@@ -316,27 +313,27 @@ def time_limit(seconds: float) -> Iterator[None]:
             hook(unraisable)
 
     with caches.fx_restored(), patched(sys, {"unraisablehook": on_unraisable}):
-        timer = limit.reach_in(seconds)
         try:
+            limit.reach_in(min(seconds, threading.TIMEOUT_MAX))
             yield
         finally:
-            timer.cancel()
+            limit.ended = True  # in no method: at a call, an interrupt may come first
             limit.end()
 
 
 class _Limit:
     def __init__(self, thread: int) -> None:
-        self._thread, self._lock, self._ended = thread, threading.Lock(), False
+        self.ended = False
+        self._thread, self._lock, self._timers = thread, threading.Lock(), list[threading.Timer]()
 
-    def reach_in(self, seconds: float) -> threading.Timer:
-        timer = threading.Timer(seconds, self._reached)
+    def reach_in(self, seconds: float) -> None:
+        self._timers.append(timer := threading.Timer(seconds, self._reached))
         timer.daemon = True
         timer.start()
-        return timer
 
     def _reached(self) -> None:
         with self._lock:
-            if not self._ended:
+            if not self.ended:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
 
     def end(self) -> None:
@@ -345,5 +342,7 @@ class _Limit:
         A pending exception must not be withdrawn (by setting None): Python would look for it at each instruction from then on,
         and the next call under a profile function would never end in Python 3.11.
         """
+        for timer in self._timers:
+            timer.cancel()
         with self._lock:
-            self._ended = True
+            pass

@@ -86,6 +86,19 @@ def test_a_call_that_takes_too_long_leaves_no_patch_of_fx(monkeypatch: pytest.Mo
     assert unpatched_fx()
 
 
+def test_an_interrupt_while_a_time_limit_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Timer.start
+
+    def interrupted(timer: threading.Timer) -> None:
+        start(timer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Timer, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), time_limit(60):
+        pass
+    assert all(t.finished.is_set() for t in threading.enumerate() if isinstance(t, threading.Timer))
+
+
 def test_explaining_a_module_leaves_no_mark_on_it() -> None:
     module = torch.nn.Linear(2, 2)
     before = set(vars(module))
