@@ -119,7 +119,7 @@ class Frame(LazyPart, kw_only=True):
     modified_bytecode: str | None = None
 
 
-class Node(Part, kw_only=True):
+class Node(Part, kw_only=True, gc=False):
     """One node of an FX graph."""
 
     name: str
