@@ -13,7 +13,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
-from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, setting_in
+from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, qualified, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
@@ -182,9 +182,9 @@ def advice(report: Report, b: Break) -> list[str]:
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
-    untrue += ["Ensure your nn.Module instance"] * is_made + ["Ensure the input tensor to `tolist()`"]  # other values
-    untrue.append("Call .detach() before returning")  # which is not what `requires_grad_()` is for
-    untrue.append("Enable compiled autograd")  # with which `backward()` outside of compiled code may fail
+    untrue += ["Ensure your nn.Module instance"] * is_made
+    # for other values; not what `requires_grad_()` is for; with it, `backward()` outside of compiled code may fail
+    untrue += ["Ensure the input tensor to `tolist()`", "Call .detach() before returning", "Enable compiled autograd"]
     said = (h for h in b.hints if h.strip() and told and not h.startswith((*untrue,)))
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in said]
     steps = [h for h in hints if not h.startswith(GENERAL)]
@@ -211,20 +211,22 @@ def advice(report: Report, b: Break) -> list[str]:
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
-        moves = " If there is more, move the line, with any loop, `with` or `try` around it, into a function of its own."
-        moves = "" if b.error else moves  # which every function around it would meet, too
-        rest = f"Any other code of the function runs eagerly because of this break.{moves}"
+        frames = [(h.line, f) for h in b.hits if h.outcome == "skipped" for f in report.frames if f.id == h.frame]
+        own = [(line, f) for line, f in frames if (f.file, line) == (b.file, b.line)]
+        moved = "line" if own else "call that leads here"
+        moves = f" If there is more, move the {moved}, with any loop, `with` or `try` around it, into a function of its own."
+        names = listed(dict.fromkeys(f"`{qualified(f)}`" for _, f in own or frames), 2) or "the frame"
+        # every function around an error would meet it, too
+        rest = f"Any other code of {names} runs eagerly because of this break.{'' if b.error else moves}"
         catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
         raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
         steps.insert(0 if is_first else len(steps), raises if catch or b.source.lstrip().startswith("raise ") else rest)
-    if b.outcome == "raised":
-        if b.fullgraph:
-            steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
-        elif b.error_on_graph_break:
-            steps.append("error_on_graph_break is on here: fix it, or allow this place in a region.")
-        else:  # the flags are unknown, as in an imported log
-            steps.append("Graph breaks are errors here: fix it, or allow this place in a region (fullgraph=True allows none).")
+    if b.outcome == "raised" and b.fullgraph:
+        steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
+    elif b.outcome == "raised":  # the flags may be unknown, as in an imported log
+        flag = "error_on_graph_break is on" if b.error_on_graph_break else "Graph breaks are errors"
+        steps.append(f"{flag} here: fix it, or allow this place in a region (fullgraph=True allows none).")
     elif b.allowed:
         steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
     else:

@@ -127,10 +127,12 @@ def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: 
 
 
 def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
-    for function in (loop, tries_a_call):
-        report = dynascope.explain(function, backend="eager")(torch.ones(3))
+    for function, moved in ((loop, "line"), (tries_a_call, "call that leads here")):
+        report = dynascope.explain(function, backend="eager", second_call=True)(torch.ones(3))
         (words,) = [step for step in advice(report, report.breaks[0]) if "runs eagerly" in step]
-        assert "any loop, `with` or `try` around it, into a function of its own" in words
+        assert words.startswith(f"Any other code of `{function.__name__}` runs eagerly")
+        assert f"move the {moved}, with any loop, `with` or `try` around it, into a function of its own" in words
+        assert "any other code" not in str(report)  # not what to do first
     words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
     assert words.endswith("catch it inside: the code that raises it runs eagerly.")
     text(raises)
