@@ -269,7 +269,7 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
     if has_gradient(tensor):
         yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
     yield State(functools.partial(tensors.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
-    if tensor.layout is not torch.strided:
+    if storage_of(tensor) is None:
         write = functools.partial(_set_values, tensor)  # always: most layouts cannot be compared
         yield State(lambda: tensor, write, lambda now, before: False, lambda now: now.detach().clone())
     version, set_version = (functools.partial(f, tensor) for f in (tensors.version_of, tensors.set_version))
@@ -318,9 +318,12 @@ def _set_history(tensor: Any, before: Any) -> None:
 
 def storage_of(tensor: Any) -> Any:
     """The tensor's storage; None for a tensor without a single storage or on the meta device, and if the storage is empty."""
-    if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":
+    if hasattr(type(tensor), "__tensor_flatten__") or tensor.device.type == "meta":
         return None
-    storage = tensor.untyped_storage()
+    try:
+        storage = tensor.untyped_storage()
+    except NotImplementedError:  # of another layout, or kept from within a transform of torch.func
+        return None
     return storage if storage.nbytes() else None
 
 

@@ -118,6 +118,7 @@ def test_what_others_see_too_is_said_before_the_call(tmp_path: Path) -> None:
 def test_usual_objects_are_nothing_to_say_of() -> None:
     first, log, locks = operator.itemgetter(0), np.log, [threading.Lock(), threading.RLock(), threading.Semaphore(2)]
     things = [io.SEEK_SET, Path("a"), torch.float32, np.dtype(int), np.float32(1), object(), torch.optim.AdamW([torch.ones(1)])]
+    torch.func.grad(lambda x: things.append(x * 2) or x.sum())(torch.ones(2))  # has no storage
     pair, own = namedtuple("pair", "a b"), type("own", (), {"__module__": property(len)})  # so are some classes in C
 
     def f(x: torch.Tensor) -> Any:
