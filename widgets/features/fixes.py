@@ -88,7 +88,8 @@ def fixes_summary(report: Report) -> str:
         low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
         same = low <= after.seconds <= high  # no more than calls of the unchanged program differ
         was, now = time_text(before.seconds), time_text(after.seconds)
-        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call")
+        slower = ", which is slower" * (after.seconds > high)
+        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call{slower}")
     return ": ".join(filter(None, (words, ", ".join(gains))))
 
 

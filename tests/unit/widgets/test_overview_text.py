@@ -219,6 +219,8 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     before.seconds, after.seconds = 2.0, 1.0
     now = "21 in the repeated calls, as code that ran eagerly is compiled, 2.00 s → 1.00 s a call."
     assert advice(report)["first"].startswith(f"apply the fixes that were found: {gone} can be fixed: 20 graphs → {now}")
+    after.seconds = 3.0
+    assert "2.00 s → 3.00 s a call, which is slower." in advice(report)["first"]
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
