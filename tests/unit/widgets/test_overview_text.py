@@ -335,6 +335,9 @@ def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, wo
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert f"The compiler's hint `capture_scalar_outputs = True` was tried, and is no help: {words}." in found["more"]
     assert "Keep the value" not in found["first"]
+    assert "`--fix`, or fix=True, looks for a change" in found["first"]
+    report.settings = {**report.settings, "fix": True}  # an error has ended the search
+    assert "--fix" not in advice(report)["first"]
     (cause,) = [cause for cause in shown(report)["causes"] if "capture_scalar_outputs" in cause["fix"]]
     assert cause["fix"].startswith("keep the value in a tensor, or read it outside")
 
