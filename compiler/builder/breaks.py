@@ -63,6 +63,9 @@ class _ActiveRegion(NamedTuple):
     flag: bool
 
 
+_Around = list[list[_ActiveRegion]]
+
+
 class RegionFlags:
     """Follows the regions of one recording from frame to frame, in the order in which the frames were compiled."""
 
@@ -72,13 +75,14 @@ class RegionFlags:
         self._entered_by_resume: dict[int | None, list[_ActiveRegion]] = {}
         #: id of a frame -> the innermost region around the call of the frame
         self._caller: dict[str, _ActiveRegion | None] = {}
-        #: id of a frame -> the innermost region around the frame's break, and so around the call that it makes there
-        self._inside: dict[str, _ActiveRegion | None] = {}
+        #: id of a frame, and the line if it runs eagerly -> the innermost region around its break, and so around its call there
+        self._inside: dict[tuple[str, int | None], _ActiveRegion | None] = {}
 
     def begin(self, frame: Frame, caller: str | None) -> None:
         """Start a frame; `caller`: the id of the frame that called its function, "" if none did, None if that is unknown."""
-        outer = self._caller.get(frame.continues or "") if caller is None else self._inside.get(caller)
-        self._caller[frame.id] = self._inside[frame.id] = outer
+        around = self._inside.get((caller or "", frame.called_from)) or self._inside.get((caller or "", None))
+        outer = self._caller.get(frame.continues or "") if caller is None else around
+        self._caller[frame.id] = self._inside[frame.id, None] = outer
 
     def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
         """The flags at a break that ended a graph.
@@ -91,37 +95,40 @@ class RegionFlags:
         if stopped and end.stack and same_line(stopped[0].location, end.stack[-1]):
             calls = [*(s.call for s in stopped), *calls]
         around = self._regions_around(calls)
-        if around and around[-1]:
-            self._inside[frame.id] = around[-1][-1]
         for made in resumes:
             for call, regions in zip(calls, around, strict=True):
                 if call.uid == made.code.uid:
                     self._entered_by_resume[made.resume.uid] = regions
         return self._flags(frame, end.error_on_graph_break, end.fullgraph, around)
 
-    def at_stop(self, frame: Frame, end: FrameEnd | None) -> Flags:
-        """The flags at the place where tracing stopped for good."""
-        if end is None:
-            return self._flags(frame, None, None, [])
-        flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
-        return self._flags(frame, flag, end.fullgraph, self._regions_around([s.call for s in end.stopped]))
+    def at_stop(self, frame: Frame, end: FrameEnd | None, depth: int) -> Flags:
+        """The flags at the place where tracing stopped for good, `depth` calls deep.
 
-    def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, around: list[list[_ActiveRegion]]) -> Flags:
+        After a failure in an inlined call, Dynamo traces the frame again, but not that call: its regions are then unknown.
+        """
+        if end is None:
+            return Flags()
+        flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
+        lines = [s.location.line for s in end.stopped]
+        flags = self._flags(frame, flag, end.fullgraph, self._regions_around([s.call for s in end.stopped]), *lines[-1:])
+        return Flags() if 0 < len(lines) < depth and not (flag or flags.region.is_region) else flags
+
+    def _flags(self, frame: Frame, flag: bool | None, full: bool | None, around: _Around, line: int | None = None) -> Flags:
+        if around and around[-1]:
+            self._inside[frame.id, line] = around[-1][-1]
         caller = self._caller.get(frame.id)
         around = [*around, [caller] if caller is not None and caller.flag == flag else []]
-        return Flags(flag, fullgraph, next((regions[-1].origin for regions in around if regions), FlagOrigin()))
+        return Flags(flag, full, next((regions[-1].origin for regions in around if regions), FlagOrigin()))
 
-    def _regions_around(self, calls: list[TracedCall]) -> list[list[_ActiveRegion]]:
+    def _regions_around(self, calls: list[TracedCall]) -> _Around:
         """For each of these calls, the active regions, outermost first; the calls are nested and given innermost first."""
         around = []
-        inner = ""
-        for call in calls:
+        for call, inner in zip(calls, ["", *(call.function for call in calls)], strict=False):
             again = self._entered_by_resume.get(call.uid, [])
             # for a region that a resume function enters again, Dynamo gives no line, or the one where the function continues
             at = call.function.rpartition("_at_")[2]
             count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
             around.append([*again[:count], *(_ActiveRegion(self._origin(r, inner), r.flag) for r in call.regions[count:])])
-            inner = call.function
         return around
 
     def _origin(self, region: Region, inner: str) -> FlagOrigin:
@@ -181,9 +188,8 @@ class BreakTable:
         # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
         # break is deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end.reason == "step_unsupported"
-        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or dynamo_texts.read_break(
-            _STEPPED if stepped else end.reason if end else ""
-        )
+        matching = texts[-1] if stepped and texts else _matching(texts, stack)
+        text = matching or dynamo_texts.read_break(_STEPPED if stepped else end.reason if end else "")
         own = stack
         if stepped or not stack or "skipping the rest of the function" in text.text:
             stack = self.printed_stack(text, record) or stack
@@ -230,7 +236,7 @@ class BreakTable:
         stack = known or self.printed_stack(text, record) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
-        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end), record.callers)
+        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end, len(stack)), record.callers)
         hit = self.latest[frame.id].hit
         hit.block = self.block(record, frame, hit, text)
         return id

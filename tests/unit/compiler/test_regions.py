@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import pytest
@@ -56,6 +57,24 @@ def nested(x: Any) -> Any:
     return x
 
 
+def once(x: Any) -> Any:
+    torch._dynamo.graph_break()
+    return x
+
+
+def loops_over_a_region(x: Any) -> Any:
+    for _ in range(2):
+        x = dynascope.region(error_on_graph_break=False)(once)(x + 1)
+    return x
+
+
+def loop_with_a_region(x: Any) -> Any:
+    for _ in range(2):
+        with dynascope.region(error_on_graph_break=False):
+            x = once(x + 1)
+    return x
+
+
 def first_line(function: Any) -> int:
     return int(function.__code__.co_firstlineno)
 
@@ -90,6 +109,14 @@ def test_every_break_names_its_region(
 def test_a_break_that_a_region_allows_in_some_calls_only_is_not_allowed() -> None:
     for function in (lambda x: twice(decorated(x)), lambda x: decorated(twice(x))):
         assert explain(function, backend="eager")(torch.ones(3)).breaks[0].allowed is False
+
+
+@pytest.mark.parametrize("flag", [True, None])
+@pytest.mark.parametrize(("function", "kind"), [(loops_over_a_region, "decorator"), (loop_with_a_region, "with")])
+def test_a_region_inside_or_around_what_a_skipped_function_calls(function: Any, kind: str, flag: bool | None) -> None:
+    function = types.FunctionType(function.__code__.replace(), globals())
+    (b,) = explain(function, backend="eager", error_on_graph_break=flag)(torch.ones(3)).breaks
+    assert (b.outcome, b.allowed, b.error_on_graph_break, b.region.kind) == ("skipped", True, False, kind)
 
 
 def test_a_region_around_a_call_is_not_around_another_call_that_the_same_resume_function_is_compiled_for_again() -> None:
