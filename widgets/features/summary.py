@@ -184,7 +184,7 @@ def recommendation(places: Places) -> Recommendation | None:
         unexpected = any(not b.allowed for b in report.breaks)
         if unexpected and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
-        elif profile.shares and not unknown and (gain := _gain(report, profile, _LEAVE)):
+        elif report.breaks and profile.shares and not unknown and (gain := _gain(report, profile, _LEAVE)):
             said = [gain, fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))

@@ -52,8 +52,8 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if sum(place == own and other.type == b.type for place, other in places) >= known.get((*own, b.type), 1):
         return STAYS
     new = [(place, other) for place, other in places if (*place, other.type) not in known]
-    if here := [other for place, other in new if place == own]:
-        return f"another graph break at its place: {_words(here[0])}"
+    if here := [other for place, other in new if place[:2] == own[:2]]:
+        return f"another graph break at its line: {_words(here[0])}"
     if changed := [other for (_, line, _), other in new if line < 0]:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}

@@ -369,6 +369,8 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
     gain = "removing all of them gains nothing that can be measured outside of graphs."
     assert advice(free)["first"] == f"leave the graph breaks: {gain}"
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
+    free.breaks = free.profile.breaks = []
+    assert advice(free)["first"].startswith("where sizes vary")  # the recompiles
     free.profile.function = "g"
     free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
     first, told = advice(free)["first"], " ".join(advice(free)["more"])
