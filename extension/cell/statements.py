@@ -43,7 +43,7 @@ from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
 from dynascope.cell.targets import definitions
-from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.capture.torch_private import config, marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, globals_used, map_constants, user_name
@@ -72,7 +72,7 @@ _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
 _MAKES, _TRAINS = "new modules and optimizers", "backward or optimizer steps"
-_STATES = "states of modules and copies"
+_STATES, _OWN = "states of modules and copies", "calls of compiled code"
 _UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
 #: reasons that are worth no note
 _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
@@ -325,6 +325,8 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
     if attribute in _NOT_IN_A_TRACE:
         return f"{name}()"
     made = _value(name, namespace)
+    if (type(made) is FunctionType or is_module(made)) and (marks.is_compiled(made) or marks.is_compiled_in_place(made)):
+        return _OWN  # a trace would go into it, without its own settings
     if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
         return _MAKES
     if called in ("state_dict", "load_state_dict") or made is copy.deepcopy:

@@ -35,7 +35,7 @@ from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler import compiling
-from dynascope.compiler.capture.torch_private import marks
+from dynascope.compiler.capture.torch_private import hook_installer, marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import Report, comparison
@@ -217,9 +217,7 @@ class CompiledCell:
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
-        self._statements = statements = CellStatements(
-            self.shell, self.cell, self.run, entry_points
-        )  # its edits are tried later
+        self._statements = statements = CellStatements(self.shell, self.cell, self.run, entry_points)  # for its edits
         try:
             return statements()
         finally:
@@ -232,8 +230,8 @@ class CompiledCell:
         notes, users_own = self.run.notes, self.run.recording.users_own
         try:
             value = cells.run_statements(self.shell, self.cell, entry_points.compile, entry_points.register)
-        finally:  # the definitions that the cell compiled itself have a note of their own
-            refused = [d for d in defined if d.refused is not None and d.name not in users_own]
+        finally:  # those that the cell compiled itself have a note of their own
+            refused = [d for d in defined if d.refused is not None and not marks.is_compiled(self.namespace.get(d.name))]
             notes += [f"{d.name} was left unchanged: it is {d.refused}." for d in refused]
         if users_own:
             return value
@@ -257,6 +255,11 @@ class CompiledCell:
             what = "what torch.compile made was left unchanged; the options of %%compile do not apply to"
             them = ("it" if len(own) == 1 else "them") + (f" (-f {bound} compiles it with them)" if bound else "")
             self.run.notes.append(f"{', '.join(own)}: {what} {them}.")
+        for name, value in self.namespace.items():
+            if type(value) is FunctionType and marks.is_compiled(value) and name not in self.run.recording.called:
+                code = getattr(marks.inner_function(value), "__code__", None)
+                if (getattr(code, "co_filename", ""), name) in hook_installer.HOOKS.traced:
+                    self.run.notes.append(f"{name} was traced into what calls it: its own settings do not apply there.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""

@@ -213,17 +213,25 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
     assert shell.report("%%compile -f helper", *HELPER, *OWN, "helper(x)", "fn(x)").compiled == ["helper", "fn"]
     inlined = shell.report("%%compile", "@torch.compile", *HELPER, "def outer(x): return helper(x)", "outer(x)")
     assert inlined.compiled == ["outer"]
-    assert inlined.notes == ["helper was left unchanged: it is decorated with @torch.compile."]
+    assert inlined.notes == ["helper was traced into what calls it: its own settings do not apply there."]
+    shell(
+        "def own(module, _):",
+        "    seen.append(1)",
+        "    return module",
+        "seen = []",
+        "helper = torch.compile(helper, backend=own)",
+    )
+    for call, times in (("outer(x)", 0), ("helper(x) + 1", 1)):  # the cell's statements call it by itself
+        notes = shell.report("%%compile", f"y = {call}").notes
+        assert any("helper was traced" in note for note in notes) == (times == 0)
+        assert shell.ns["seen"] == [1] * times
 
 
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
-    assert report.notes == [
-        "fn was left unchanged: it is decorated with @torch.compile.",
-        "the cell's own statements call nothing of it that can be compiled, so nothing was compiled: add a call, fn(...), or "
-        "use -f fn.",
-    ]
+    why = "the cell's own statements call nothing of it that can be compiled, so nothing was compiled"
+    assert report.notes == [f"{why}: add a call, fn(...), or use -f fn."]
 
 
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):

@@ -137,8 +137,9 @@ def test_statements_that_mean_something_else_in_a_function(shell, lines, name, v
 
 def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell):
     report = shell.report("%%compile", "import re", "m = torch.compile(torch.nn.ReLU())", "a = re.compile('a+')", "y = m(x)")
-    assert report.notes == ["lines 3–4 ran uncompiled (torch.compile(), new modules and optimizers, re.compile())."]
-    assert (report.summary.graphs, report.summary.skipped) == (1, 0)
+    why = "torch.compile(), new modules and optimizers, re.compile(), calls of compiled code"
+    assert report.notes[0] == f"lines 3–5 ran uncompiled ({why})."
+    assert (report.compiled, report.summary.graphs, report.summary.skipped) == (["ReLU"], 1, 0)
 
 
 def test_what_ran_outside_is_told(shell):
