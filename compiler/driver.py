@@ -262,7 +262,7 @@ class Run:
             if calls is not None:
                 with _unless_fault("profile: not measured", self.notes):
                     measured = self.user_code(profile.measure, call, calls, show)
-                    measured.function = self._last_called[0]
+                    measured.function, measured.is_all = self._last_called[0], len(self.recording.called_as) == 1
                     self._measured.insert(0, ("profile: not measured", partial(profile.annotate_profile, measured=measured)))
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
@@ -272,9 +272,7 @@ class Run:
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that this run compiles was called")
         if self._chosen.keep and (again := caches.compiles() - before) > 0:
-            self.notes.append(
-                f"--keep: the recompile limit also counts what repeated calls compiled ({plural(again, 'frame')})"
-            )
+            self.notes.append(f"--keep: the recompile limit counts what repeated calls compiled ({plural(again, 'frame')})")
 
 
 @contextlib.contextmanager

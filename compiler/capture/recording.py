@@ -65,7 +65,8 @@ class Recording:
         #: modules of torch's own that the user compiled in place and that were called
         self._torchs_own: list[str] = []
         self._targets: dict[int, str | None] = {}
-        self._called_as: dict[int, str] = {}
+        #: id of a compiled function that was called -> the name to show
+        self.called_as: dict[int, str] = {}
         self.hooks: dict[str, bool | str] = {}
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
@@ -187,7 +188,7 @@ class Recording:
 
     def name_of(self, target: Any) -> str:
         """The name that the report has for a target; "" if it was not called."""
-        return self._called_as.get(_target_id(target), "")
+        return self.called_as.get(_target_id(target), "")
 
     def _named(self, event: CompiledCall) -> CompiledCall:
         """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
@@ -196,7 +197,7 @@ class Recording:
         if in_torch(code.file) and code.name not in ("inner", "wrapper", "forward"):
             return event
         announced = event.target in self._targets or code.name == STATEMENTS
-        self._called_as[event.target] = user_name(name)
+        self.called_as[event.target] = user_name(name)
         if in_torch(code.file) and code.name == "forward" and not announced and name not in self._torchs_own:
             self._torchs_own.append(name)
         for names in (self.called,) if announced else (self.called, self.users_own):

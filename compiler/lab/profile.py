@@ -202,6 +202,8 @@ class Measurement:
     failed: str | None = None
     #: as in the Profile
     function: str = ""
+    #: whether nothing else that is compiled was called
+    is_all: bool = True
 
     def overhead(self) -> float:
         """Seconds by which the profiler makes a call longer."""
@@ -357,8 +359,8 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.devices, profile.function = measured.devices, measured.function
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
-    if any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        compile_seconds = None  # other code than the report's was compiled, too
+    if not measured.is_all or any(s.kind == "graph" and s.graph is None for s in profile.segments):
+        compile_seconds = None  # the report's is that of more, or of other code
     profile.verdict = Verdict(compiled_seconds=profile.median_seconds, compile_seconds=compile_seconds)
     profile.verdict.eager_seconds = statistics.median(measured.eager)
     profile.verdict.payback, profile.verdict.payback_calls = payback(measured, compile_seconds)

@@ -238,7 +238,10 @@ def test_a_repeated_call_is_named_and_what_it_leaves_out(shell):
     report = shell.report(*lines)
     assert "check: this was the last compiled call, of g; not compared: f." in report.notes
     assert " a call of `g` (median" in str(report)
-    assert not any("last compiled call" in note for note in shell.report(*lines[:2], "f(torch.ones(3))").notes)
+    alone = shell.report(*lines[:2], "f(torch.ones(3))")
+    assert not any("last compiled call" in note for note in alone.notes)
+    # after how many calls compiling pays off is known only where nothing else was compiled
+    assert [r.profile.verdict.compile_seconds is not None for r in (report, alone)] == [False, True]
 
 
 @dataclass
