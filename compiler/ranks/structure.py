@@ -184,7 +184,7 @@ class Step:
 
     frame: Frame
     graph: Graph | None
-    #: the break that ended the step's graph, or because of which the frame was skipped or failed
+    #: the break that ended the step, with a graph or without, or because of which the frame was skipped or failed
     broken: Break | None
     recompile: Recompile | None
 
@@ -195,7 +195,7 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     `finished`: whether the rank ran to its end.  If not, unfinished compiles at the end are left out: the rank was stopped in
     them.
     """
-    graphs, breaks = {g.id: g for g in report.graphs}, {b.id: b for b in report.breaks}
+    graphs, breaks = {g.id: g for g in report.graphs}, {hit.frame: b for b in reversed(report.breaks) for hit in b.hits}
     recompiles = {r.frame: r for r in report.recompiles}
     threads: dict[int | None, int] = {}
     frames = [f for f in report.frames if f.status != "ignored"]
@@ -205,8 +205,8 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     return [
         Step(
             frame=f,
-            graph=(graph := graphs.get(f.graph or "")),
-            broken=breaks.get((graph.break_ if graph else None) or ("" if f.kind == "resume" else f.break_) or ""),
+            graph=graphs.get(f.graph or ""),
+            broken=breaks.get(f.id),
             recompile=recompiles.get(f.id),
         )
         for f in frames

@@ -15,6 +15,7 @@ from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
 from dynascope.compiler.ranks.structure import record_of
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.comparison import ExpectationFailed
+from dynascope.compiler.report.schema import Hit
 from tools import generated
 
 FILE = "/home/user/job/train.py"
@@ -55,9 +56,8 @@ def made(rank: int = 0) -> Report:
         report.frames.append(frame)
         report.graphs.append(graph)
     report.frames[2].continues = "f1"
-    report.breaks.append(
-        Break(id="b0", file=FILE, line=23, source="print(loss)", type="builtin print", gb_ids=["GB0059"], function="block")
-    )
+    kind = {"type": "builtin print", "gb_ids": ["GB0059"], "hits": [Hit(frame="f1", line=23, outcome="resumed")]}
+    report.breaks.append(Break(id="b0", file=FILE, line=23, source="print(loss)", function="block", **kind))  # type: ignore[arg-type]
     report.frames[3].recompile_of = "f0"
     guard = FailedGuard(kind="size", source="x", dimension=0, before="4", now=str(6 + rank))
     report.recompiles.append(Recompile(frame="f3", of="f0", reasons=["x size mismatch"], failed_guards=[guard]))
@@ -101,7 +101,6 @@ def reorder(report: Report) -> None:
 
 def skip(report: Report) -> None:
     report.frames[1].status, report.frames[1].graph, report.frames[1].reason = "skipped", None, "skipped by a loop"
-    report.frames[1].break_ = "b0"
 
 
 def fail(report: Report) -> None:
@@ -113,6 +112,11 @@ def no_break(report: Report) -> None:
     report.graphs[1].end, report.graphs[1].break_ = "return", None
     report.breaks = []
     drop(report, "f2")
+
+
+def break_before_any_operation(report: Report) -> None:
+    report.frames[0].status, report.frames[0].graph = "empty", None
+    report.breaks[0].hits.append(Hit(frame="f0", line=11, outcome="resumed"))
 
 
 def no_recompile(report: Report) -> None:
@@ -128,6 +132,7 @@ PLANTED: dict[str, tuple[Change, str, int]] = {
     "no break": (no_break, "break", 1),
     "a break elsewhere": (lambda r: setattr(r.breaks[0], "line", 22), "break", 1),
     "a break of another type": (lambda r: setattr(r.breaks[0], "type", "data-dependent branching"), "break", 1),
+    "a break before any operation": (break_before_any_operation, "break", 0),
     "skipped": (skip, "skip", 1),
     "an error": (fail, "error", 1),
     "cached": (lambda r: setattr(r.frames[0], "status", "cached"), "cached", 0),
@@ -201,6 +206,8 @@ def test_the_number_of_the_rank_as_a_constant_is_no_difference() -> None:
     report = merge(record(with_constant(rank), rank) for rank in range(6))
     assert report.alike
     assert report.groups[0].rank_constants == ["f2"]
+    with pytest.raises(KeyError, match="there is no 7: there are 0, 1, 2, 3, 4, 5"):
+        report.report_of(7)
     report = merge(record(with_constant(99 if rank == 2 else rank), rank) for rank in range(6))
     assert {tuple(g.ranks): g.rank_constants for g in report.groups} == {(0, 1, 3, 4, 5): ["f2"], (2,): []}
     assert "the number of the rank is a constant in block" in str(report)
