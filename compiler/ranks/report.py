@@ -11,6 +11,7 @@ from typing import Any, Literal
 from dynascope.compiler.formats import make
 from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
 from dynascope.compiler.report.data import Part, StackEntry, load
+from dynascope.compiler.report.formatting import found
 from dynascope.compiler.report.report import Report, Shown
 
 #: suffixes of the files that `save` can write
@@ -191,14 +192,14 @@ class RanksReport(Shown, Part, kw_only=True):
 
     def rank(self, number: int) -> Rank:
         """The rank with this number; raises KeyError if there is none."""
-        return {rank.rank: rank for rank in reversed(self.ranks)}[number]
+        return found({rank.rank: rank for rank in reversed(self.ranks)}, number)
 
     def report_of(self, number: int) -> Report:
         """The Report of the rank's group, which says what the rank compiled; raises KeyError if there is none."""
         index = self.rank(number).group
         report = self.groups[index].report if index is not None else None
         if report is None:
-            raise KeyError(number)
+            raise KeyError(f"the report of rank {number} is missing")
         return report
 
     @property

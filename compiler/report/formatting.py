@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 from dynascope.compiler.report.schema import Break
 
@@ -30,6 +30,16 @@ def listed(items: Collection[object], most: int) -> str:
     """The first `most` items, and how many others there are: `a, b and 3 more`."""
     left = len(items) - most
     return ", ".join(map(str, itertools.islice(items, most))) + (f" and {left} more" if left > 0 else "")
+
+
+_Value = TypeVar("_Value")
+
+
+def found(known: dict[Any, _Value], key: object) -> _Value:
+    """The value of a key; raises KeyError, with a message that names the keys, if there is none."""
+    if key not in known:
+        raise KeyError(f"there is no {key!r}: there are {listed([*known][::-1], 12) or 'none'}")
+    return known[key]
 
 
 def message_of(error: BaseException | None) -> str:

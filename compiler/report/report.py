@@ -19,7 +19,7 @@ from dynascope.compiler.formats import make
 from dynascope.compiler.report import comparison
 from dynascope.compiler.report.comparison import Diff, diff
 from dynascope.compiler.report.data import load
-from dynascope.compiler.report.formatting import encodable
+from dynascope.compiler.report.formatting import encodable, found
 from dynascope.compiler.report.measurements import FixSet, GraphRun
 from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData, Source
 from dynascope.compiler.settings import SAVE_SUFFIXES
@@ -183,16 +183,14 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
             false if nothing but times and settings differs.
 
         Raises:
-            ValueError: `before` is None, as `report.previous` is after the first run.
+            ValueError: `before` is no report, as `report.previous` is None after the first run.
 
         Example:
             if report.previous:
                 print(report.diff(report.previous))
         """
-        if before is None:
-            raise ValueError(
-                "there is no earlier report to compare with: report.previous is None after the first run of a cell"
-            )
+        if not isinstance(before, ReportData):
+            raise ValueError("diff takes an earlier report; report.previous is None after the first run of a cell")
         return diff(before, self)
 
     def expect(self, expected: str = "", /, **counts: int | str) -> Report:
@@ -302,4 +300,4 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
 
 
 def _find(items: Sequence[Identified], id: str) -> Identified:
-    return {item.id: item for item in reversed(items)}[id]
+    return found({item.id: item for item in reversed(items)}, id)

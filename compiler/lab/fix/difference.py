@@ -12,7 +12,7 @@ import torch
 
 from dynascope.compiler.lab.comparison import OWN, Rounding, difference, largest
 from dynascope.compiler.lab.experiment import Observation
-from dynascope.compiler.report import first_line, message_of
+from dynascope.compiler.report import first_line, message_of, plural
 
 OTHER_ORDER = "Its output comes in a different order"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
@@ -156,7 +156,7 @@ def _other_output(actual: Observation, expected: Observation) -> Difference | No
     ):
         added, missing = _unmatched(found, wanted, rounding)
         if len(found) != len(wanted):
-            text = f"{len(found)} lines where eager has {len(wanted)} ({[*added, *missing][0]!r:.80})"
+            text = f"{plural(len(found), 'line')} where eager has {len(wanted)} ({[*added, *missing][0]!r:.80})"
             return Difference(f"{verb} {text}", is_condition=verb != "prints" and not added)
         if added:
             return Difference(f"{verb} {added[0]!r:.60} where eager has {missing[0]!r:.60}")

@@ -191,7 +191,7 @@ def test_a_term_that_cannot_be_expected_is_answered_with_all_that_can() -> None:
 
 
 def test_the_first_run_has_no_previous_report_to_compare_with() -> None:
-    with pytest.raises(ValueError, match="no earlier report to compare with"):
+    with pytest.raises(ValueError, match="diff takes an earlier report"):
         Report().diff(Report().previous)
 
 
