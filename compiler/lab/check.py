@@ -139,9 +139,8 @@ def outcome(compiled: Observation, eager: Observation, varying: Container[str] =
 
 def _varying(eager: Observation, again: Observation) -> set[str]:
     """The parts that are others when the call is made once more in eager mode: times, for example."""
-    pairs = [
-        (w, name, a, b) for w in eager.parts for (name, a), (_, b) in zip(eager.parts[w], again.parts.get(w, ()), strict=False)
-    ]
+    parts = [(w, zip(parts, again.parts.get(w, ()), strict=False)) for w, parts in eager.parts.items()]
+    pairs = [(w, name, a, b) for w, pair in parts for (name, a), (_, b) in pair]
     return {f"{name} ({w})" for w, name, a, b in pairs if difference(a, b) is not None or (isinstance(a, float) and a != b)}
 
 

@@ -158,9 +158,7 @@ def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
     frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.stopped_by]
     skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.stopped_by): f.id for f in frames}
     segments = [s for s in report.profile.segments if s.kind not in ("kernel", "copy")] if report.profile else []
-    return [
-        (skipped.get((s.frame, s.break_), s.frame) if s.kind == "gap" else s.frame, s) for s in segments if s.frame is not None
-    ]
+    return [(skipped.get((s.frame, s.break_), s.frame) if s.kind == "gap" else s.frame, s) for s in segments if s.frame]
 
 
 _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(?!compiled_autograd)(\w+)(?: ?= ?|` to `)True")

@@ -274,7 +274,7 @@ def graph_captured(hooks: Hooks, gm: Any) -> None:
     hooks.emit(events.GraphCaptured(translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()))
 
 
-def guards_built(hooks: Hooks, guards: Any) -> None:
+def guards_made(hooks: Hooks, guards: Any) -> None:
     """The guards of a compile with their stacks: the trace has only the innermost line of each."""
     stacks = [(guard.name, guard.user_stack) for guard in guards if guard.user_stack]
     hooks.emit(events.GuardsMade(stacks, compile_id=translators.current_compile_id()))
@@ -321,9 +321,7 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
         returned="observer.resume_made(result, code, lineno, init_offset, *key)",
     ),
     "graphs": _watching("output_graph.OutputGraph.call_user_compiler", graph_captured, before="observer.graph_captured(gm)"),
-    "guards": _watching(
-        "guards.CheckFunctionManager.build_guards", guards_built, before="observer.guards_built(sorted_guards)"
-    ),
+    "guards": _watching("guards.CheckFunctionManager.build_guards", guards_made, before="observer.guards_made(sorted_guards)"),
     "entries": _watching(
         "eval_frame._callback_from_stance", entered, untraced_ran,
         before="if callback is None: observer.untraced_ran(callback)\n"

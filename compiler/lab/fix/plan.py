@@ -74,9 +74,7 @@ class Plan:
         missing = [name for name in values if config.dynamo_setting(name) is ABSENT]
         if missing:
             raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
-        live = {
-            name: {*config.dynamo_setting(name), *map(resolved, v)} if isinstance(v, list) else v for name, v in values.items()
-        }
+        live = {n: {*config.dynamo_setting(n), *map(resolved, v)} if isinstance(v, list) else v for n, v in values.items()}
         with live_edit.in_force(self.originals, self.texts, helpers), config.dynamo_config(**live):
             yield
 

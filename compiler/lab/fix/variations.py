@@ -108,10 +108,8 @@ def _tensors_held(target: Any) -> list[Any]:
 def _tensors(args: Args, kwargs: Kwargs, held: list[Any]) -> list[Any]:
     parts = [value for _, value in parts_of("", [*args, kwargs, *held])]
     found = {id(t): t for t in parts if isinstance(t, torch.Tensor) and not isinstance(t, torch.nn.Parameter)}
-    few_operations = (torch.uint16, torch.uint32, torch.uint64)  # torch computes no minimum of these, for example
-    return [
-        t for t in found.values() if t.layout is torch.strided and t.device.type != "meta" and t.dtype not in few_operations
-    ]
+    few = (torch.uint16, torch.uint32, torch.uint64)  # torch computes no minimum of these, for example
+    return [t for t in found.values() if t.layout is torch.strided and t.device.type != "meta" and t.dtype not in few]
 
 
 # -- values ---------------------------------------------------------------------------------------------------------
