@@ -113,9 +113,7 @@ class Settings:
         None, "Fail the cell unless these counts hold: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
         group="run", metavar="COUNTS", config=False,
     )  # fmt: skip
-    output: str | None = _option(
-        None, "Bind the report to this name.", group="view", short="o", metavar="NAME", config=False
-    )  # fmt: skip
+    output: str | None = _option(None, "Bind the report to this name.", group="view", short="o", metavar="NAME", config=False)
     save: str | None = _option(
         None, "Save the report: .html, .json, .svg, .dot or .txt.", group="view", metavar="PATH", config=False
     )

@@ -23,9 +23,7 @@ _OUTCOMES = {
     "failed": "could not compile it",
     "cached": "had compiled it before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
-_ANOTHER = {
-    "versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable",
-}  # fmt: skip
+_ANOTHER = {"versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable"}
 _HANG = "ranks that wait for different collectives hang"
 MOST_DIFFERENCES, MOST_FAILURES = 6, 8
 _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}

@@ -77,9 +77,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 #: the settings of Inductor to try, one after the other; the last one keeps a product and a sum from becoming one operation
-_SETTINGS = {
-    "fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off",
-}  # fmt: skip
+_SETTINGS = {"fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off"}
 
 
 def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
