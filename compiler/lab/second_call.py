@@ -19,7 +19,7 @@ from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
-from dynascope.compiler.report import Break, Report, Trial, message_of, plural
+from dynascope.compiler.report import Break, Report, Trial, label, listed, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -102,17 +102,20 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
     own = [b for b in report.own_breaks if not b.allowed]  # here, code is not split by the regions of `--region`
     if not own or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
-    again = {_place(b) for b in second.breaks}
-    others = len(again - set(map(_place, own))) if own == report.own_breaks else 0
+    again, known = {_place(b): b for b in second.breaks}, {*map(_place, report.own_breaks)}
+    others = [b for place, b in again.items() if place not in known and own == report.own_breaks]
+    # with as many breaks and eager frames as before, those that are absent have made way for others
+    fewer = len(again) < len(known) or second.summary.skipped < report.summary.skipped
     for broken in own:
-        broken.first_call_only = _place(broken) not in again
+        broken.first_call_only = _place(broken) not in again and (fewer or None)
     first = sum(bool(b.first_call_only) for b in own)
     if first:
         come = f"{'does' if first == 1 else 'do'} not come back"
         report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} {come} when the calls are repeated")
     if others:
-        report.notes.append(f"second call: {plural(others, 'graph break')} at places where the recorded calls had none")
-    if not first and not others and report.settings.get("second_call"):
+        at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)
+        report.notes.append(f"second call: {plural(len(others), 'graph break')} where the recorded calls had none, at {at}")
+    elif report.settings.get("second_call") and all(b.first_call_only is False for b in own):
         report.notes.append("second call: it has the same graph breaks")
 
 

@@ -69,9 +69,30 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
 
     report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
     notes = [note for note in report.notes if note.startswith("second call")]
-    assert notes == ["second call: 1 graph break at places where the recorded calls had none"]
+    at = f"test_second_call.py:{f.__code__.co_firstlineno + 3}"
+    assert notes == [f"second call: 1 graph break where the recorded calls had none, at {at}"]
     report = dynascope.explain(torch.nn.Linear(3, 3), backend="eager", second_call=True)(torch.ones(3))
     assert report.notes == ["second call: not traced: the report has no graph breaks"]
+
+
+def test_a_break_in_whose_place_another_one_comes_is_not_gone() -> None:
+    seen: list[int] = []
+
+    def note() -> None:
+        if not seen:
+            torch._dynamo.graph_break()
+            seen.append(1)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            note()
+            if x.sum() > 100:
+                break
+        return x
+
+    report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
+    assert first_only(report)[0] is None
+    assert "eager mode before" not in str(report)
 
 
 def test_what_torch_has_of_its_own_is_traced_again_where_it_was_skipped() -> None:
