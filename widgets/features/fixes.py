@@ -70,12 +70,11 @@ def fixes_summary(report: Report) -> str:
     else:
         repeated = [("graph break", before.breaks), ("recompile", before.recompiles)]
         own, other = [name for name, _, _ in told], [name for name, count in repeated if count]
-        what = " or ".join(own or other or [name for name, _ in repeated])
-        words = f"no fix was found for any {what}" + " in the repeated calls" * (not own)
+        what = " or ".join(own or other or [name for name, _ in repeated]) + " in the repeated calls" * (not own)
         if not fixes.fixes:
-            return words + ("" if fixes.is_complete else " so far")
+            return f"no fix was found for any {what}" + ("" if fixes.is_complete else " so far")
         is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
-        words += ", but fewer graphs can do the same" if is_less else ", but more can be captured"
+        words = ("fewer graphs can do the same" if is_less else "more can be captured") + f", but no {what} goes away"
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more; and what is compiled
     # again depends on what the calls before left, where each repeated call begins with what the program has left in the end
@@ -275,4 +274,4 @@ def _removed(fix: Fix, places: Places) -> str:
     at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
     again = Counter(places.name(places.frames[r.frame]) for r in places.report.recompiles if r.frame in owners)
     frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
-    return ", ".join(capped([*dict.fromkeys(at), *frames], 4)) or "after the other fixes"
+    return ", ".join(capped([*dict.fromkeys(at), *frames], 4)) or "more in a graph"

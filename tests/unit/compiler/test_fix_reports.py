@@ -117,7 +117,7 @@ def test_a_break_that_moves_before_it_is_removed() -> None:
     assert re.search(r"A graph break appears at \S+:\d+ \(x = x \* .*\), which a later change removes$", first.reason)
     text = str(report)
     assert "1 of 1 graph break can be fixed" in text
-    assert "✓ after the other fixes: " in text
+    assert "✓ more in a graph: " in text
 
 
 LOGGER = logging.getLogger("t")
