@@ -118,10 +118,8 @@ def why(b: Break, places: Places) -> list[str]:
 
 def reasons(b: Break) -> list[str]:
     """The error that caused a graph break, then the compiler's title, reason and explanation, without repetitions."""
-    if b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
-        return [b.error]
-    if b.type == _ITERATOR:
-        return [kind_words(b)]
+    if b.type == _ITERATOR or b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
+        return [kind_words(b) if b.type == _ITERATOR else b.error]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
     kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]

@@ -59,9 +59,8 @@ def fixes_summary(report: Report) -> str:
     if fixed:
         words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in told) + " can be fixed"
         if report.conditional_fix_set is not None:
-            sure = sum(count for _, count, _ in fixed_counts(report, conditional=False))
-            more = fixed - sure
-            words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
+            more = fixed - sum(count for _, count, _ in fixed_counts(report, conditional=False))
+            words += f", {f'{more} of them' if more < fixed else 'all' if more > 1 else 'but'} under a condition"
     elif not report.fixes:  # nor was any refused
         what = " and ".join(plural(whole, name) for name, _, whole in counts)
         if not counts and report.inputs:
