@@ -264,13 +264,13 @@ class _ReportBuilder:
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
             graph.notes += graphs.unrolled(graph.nodes, self.cell_of)
         frame.graph = graph.id
-        frame.inlined = self.inlined(frame, graph)
+        frame.inlined = self.inlined(frame, ((n.file, n.line) for n in graph.nodes))
         self.result.graphs.append(graph)
 
-    def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
-        """The functions, other than the frame's own, whose lines are in the graph."""
+    def inlined(self, frame: Frame, places: Iterable[tuple[str | None, int | None]]) -> list[InlinedFunction]:
+        """The functions, other than the frame's own, whose lines these are."""
         functions = {}
-        for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
+        for file, line in dict.fromkeys(places):
             if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
                 continue
             self.check(file)
@@ -295,6 +295,8 @@ class _ReportBuilder:
                 graph.end, graph.break_ = "break" if broken else "return" if end == "return_value" else end, broken
         elif outcome == "raised":
             frame.stopped_by = self.breaks.stopped(record, frame, "raised")
+            stack = self.breaks.latest[frame.id].stack if frame.stopped_by else ()
+            frame.inlined = self.inlined(frame, ((entry.file, entry.line) for entry in stack))
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
         elif outcome == "unfinished":

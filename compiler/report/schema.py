@@ -108,7 +108,8 @@ class Frame(LazyPart, kw_only=True):
     guard_sites: list[GuardSite] = []
     #: the symbols in the frame's shapes
     symbols: list[Symbol] = []
-    #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
+    #: functions that were traced into this frame's graph; only those with an operation on their own lines are known, or with
+    #: the break that the frame failed at
     inlined: list[InlinedFunction] = []
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None

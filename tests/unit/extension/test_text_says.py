@@ -34,6 +34,12 @@ def region(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+class Breaks(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x
+
+
 @torch.compiler.disable
 def fails(x: torch.Tensor) -> torch.Tensor:
     raise OSError("disk")
@@ -183,6 +189,7 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
 
 def test_what_made_a_break_an_error() -> None:
     assert "(stopped here, because of fullgraph=True)" in text(trying, fullgraph=True)
+    assert " in Breaks.forward (stopped here" in text(lambda x: Breaks()(x), fullgraph=True)
     assert "(stopped here, because of error_on_graph_break=True of this run)" in text(trying, error_on_graph_break=True)
     line = region.__code__.co_firstlineno + 1
     assert f"(stopped here, because of error_on_graph_break=True of region test_text_says.py:{line})" in text(region)
