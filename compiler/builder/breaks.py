@@ -78,9 +78,9 @@ class RegionFlags:
         #: id of a frame, and the line if it runs eagerly -> the innermost region around its break, and so around its call there
         self._inside: dict[tuple[str, int | None], _ActiveRegion | None] = {}
 
-    def begin(self, frame: Frame, caller: str | None) -> None:
-        """Start a frame; `caller`: the id of the frame that called its function, "" if none did, None if that is unknown."""
-        around = self._inside.get((caller or "", frame.called_from)) or self._inside.get((caller or "", None))
+    def begin(self, frame: Frame, caller: str | None, line: int | None) -> None:
+        """Start a frame; `caller` and `line`: as `Links.caller` returns them."""
+        around = self._inside.get((caller or "", line)) or self._inside.get((caller or "", None))
         outer = self._caller.get(frame.continues or "") if caller is None else around
         self._caller[frame.id] = self._inside[frame.id, None] = outer
 
@@ -478,14 +478,18 @@ class Links:
         callers = ((self._standing(entry, record.reset_period), entry.line) for entry in reversed(record.stack[:-1]))
         return next(((caller, line) for caller, line in callers if caller is not None), (None, 0))
 
-    def caller(self, record: CompileRecord, frame: Frame) -> str | None:
-        """The id of the frame that called the function, of which a resume function is a part; "" if none did; None: unknown."""
+    def caller(self, record: CompileRecord, frame: Frame) -> tuple[str | None, int | None]:
+        """The id of the frame that called the function, of which a resume function is a part, and the line of the call.
+
+        The id is "" if no frame did, and None if that is unknown.
+        """
         if frame.kind != "resume":
-            return frame.parent or ""
+            return frame.parent or "", frame.called_from
         stack = itertools.dropwhile(lambda entry: is_resume(entry.function), reversed(record.stack[:-1]))
         if self._cut or next(stack, None) is None:
-            return None
-        return next((found.id for entry in stack if (found := self._standing(entry, record.reset_period))), "")
+            return None, None
+        known = ((found.id, entry.line) for entry in stack if (found := self._standing(entry, record.reset_period)))
+        return next(known, ("", None))
 
     def _standing(self, entry: Location, period: int) -> Frame | None:
         """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""

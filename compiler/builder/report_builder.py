@@ -154,7 +154,7 @@ class _ReportBuilder:
         is_outermost = frame.parent is None and frame.continues is None
         if self.result.origin == "trace" and is_outermost and frame.name == "forward" and frame.qualname is not None:
             frame.name = frame.qualname.removesuffix(".forward")  # a log does not name modules, which a recording does
-        self.breaks.regions.begin(frame, self.links.caller(record, frame))
+        self.breaks.regions.begin(frame, *self.links.caller(record, frame))
         self.graph(record, frame)
         self.end(record, frame)
         self.recompile(record, frame)
