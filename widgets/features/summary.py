@@ -336,7 +336,7 @@ def _slower(report: Report, profile: Profile) -> str:
     if _only_captures(report):
         backend = report.settings["backend"]
         return f"measure with the backend that you will use, such as inductor: “{backend}” only captures. {times}."
-    around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps")), _busy(profile)
+    around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue")), _busy(profile)
     if around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds:
         return f"{times}; {around:.0%} of it are guards and code around graphs."
     return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else "; why is not known.")

@@ -473,6 +473,8 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     assert captures["first"].startswith("measure with the backend that you will use, such as inductor: “eager” only captures")
     assert captures["more"][0].startswith("Leave the graph breaks: removing all of them gains at most 10.0 ms")
     report = profiled(model(breaks=12), 0.4, eager=0.95)
+    assert "slower; why is not known. At" in advice(report)["first"], "what runs in gaps would run in eager mode, too"
+    report.profile.shares = {"graphs": 0.5, "gaps": 0.1, "lookups": 0.3, "prologue": 0.1}
     slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs."
     assert advice(report)["first"].startswith(f"{slower} At")
     report.profile.shares = {"graphs": 0.5, "unaccounted": 0.5}
