@@ -353,10 +353,11 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return
-    profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
+    overhead, function = measured.overhead(), measured.function
+    profile = report.profile = profile_of(measured.events, report, overhead, measured.compiled_meanwhile, function)
     profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
-    profile.devices, profile.function = measured.devices, measured.function
+    profile.devices, profile.function = measured.devices, function
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
     if not measured.is_all or any(s.kind == "graph" and s.graph is None for s in profile.segments):

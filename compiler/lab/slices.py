@@ -219,10 +219,11 @@ class Call(_Timed):
         return tuple(s for s in self.slices if s.kind != "wait")
 
 
-def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collection[str] = ()) -> list[Call]:
+def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collection[str] = (), function: str = "") -> list[Call]:
     """The marked calls in these events, cut into slices.
 
     `compiled_meanwhile`: ids of compiles that are not in the report because repeating the call needed them.
+    `function`: name of the function that was called; "": the report has no other one.
     """
     roots = trees(events)
     calls = []
@@ -230,7 +231,7 @@ def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collecti
         for event in roots:
             if event.name.startswith(ENGINE):
                 adopt(root, event)
-        calls.append(Call(root.start, root.end, _Cutter(report, compiled_meanwhile).cut(root)))
+        calls.append(Call(root.start, root.end, _Cutter(report, compiled_meanwhile, function).cut(root)))
     calls.sort(key=lambda c: c.start)
     launches = {e.correlation: e.start for e in events if e.kind == "runtime" and e.correlation is not None}
     for event in events:
@@ -249,7 +250,7 @@ class _Cutter:
     What surrounds an event is given to the methods as slices without times, from which `_add` makes those with times.
     """
 
-    def __init__(self, report: Report, compiled_meanwhile: Collection[str]) -> None:
+    def __init__(self, report: Report, compiled_meanwhile: Collection[str], function: str) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
         # a compile id without its last number -> frame: gives the function, though not the graph, of a region whose compile the
         # report lacks
@@ -263,6 +264,7 @@ class _Cutter:
         self.codes = {b.id: " ".join(b.source.split())[:60] or f"line {b.line}" for b in report.breaks}
         # the frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions
         roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
+        roots = [f for f in roots if f.name == (function or f.name)]
         self.skipped = roots[0] if roots and all(f.status == "skipped" for f in roots) else None
         labels: dict[str | None, str] = {g.id: f"graph {number}" for number, g in enumerate(report.graphs)}
         #: region -> id and label of its graph
@@ -411,14 +413,16 @@ _SHARES = {
 }  # fmt: skip
 
 
-def profile_of(events: list[Event], report: Report, overhead: float = 0.0, compiled_meanwhile: Collection[str] = ()) -> Profile:
+def profile_of(
+    events: list[Event], report: Report, overhead: float = 0.0, compiled_meanwhile: Collection[str] = (), function: str = ""
+) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
     Its times are those under the profiler; the caller replaces `median_seconds` and `spread`.
     `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
-    `compiled_meanwhile`: ids of compiles that the repeated calls needed.  Raises ValueError if no call is marked in the events.
+    `compiled_meanwhile` and `function`: as for `read_calls`.  Raises ValueError if no call is marked in the events.
     """
-    calls = read_calls(events, report, compiled_meanwhile)
+    calls = read_calls(events, report, compiled_meanwhile, function)
     if not calls:
         raise ValueError("no call in the profiler's trace")
     path, same = Counter(c.path for c in calls).most_common(1)[0]

@@ -197,6 +197,10 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     assert cost.eager_seconds == pytest.approx(1000e-9)
     assert cost.method == "eager frame"
     assert profile.segments[0].frame == "f0"
+    other = Frame(id="f1", compile_id="1/0", name="g", code_name="g", file="x.py", line=3, status="skipped", stopped_by="b1")
+    report.frames.append(other)
+    events = [event(slicing.CALL, 0, 1000)]
+    assert [c.break_ for c in slicing.profile_of(events, report, function="g").breaks if c.eager_seconds] == ["b1"]
 
 
 def test_no_call_is_an_error() -> None:
