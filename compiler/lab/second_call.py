@@ -79,7 +79,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int = -1) -> tuple
     # such frames run eagerly here, but the user's torch.compile would raise the exception
     failed = error or next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
     if failed is not None:
-        trial.harm = f"it ends in {failed}"
+        trial.harm = f"it ends in an error: {failed}"
         return ran, trial
     again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
     trial.removes = [b.id for b in report.own_breaks if _place(b) not in again]

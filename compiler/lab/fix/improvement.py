@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,7 +11,7 @@ from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.lab.fix.trial import TrialResult
-from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
+from dynascope.compiler.report import RAISES, Break, Frame, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
@@ -22,9 +21,6 @@ Key = tuple[Place, str]
 
 #: why a change is refused whose break is still there
 STAYS = "the graph break stays"
-#: matches the reason of a frame in which the compiler raised an exception: of its type, of a mark that cannot hold, of a size
-#: or a value that only the data know
-_RAISED = re.compile(r"[\w.]*(?:Error|Exception): |Constraints violated|Could not (?:guard on|extract) ")
 
 
 def break_key(b: Break, plan: Plan) -> Key:
@@ -82,7 +78,8 @@ def failure(after: Report, before: Report) -> str:
 
 def failures(report: Report) -> list[str]:
     """The reasons of the frames in which the compiler raised an exception."""
-    return [f.reason or "reason unknown" for f in report.frames if f.status == "failed" or _RAISED.match(f.reason or "")]
+    suppressed = [why for note in report.notes if (why := note.partition(RAISES)[2])]
+    return [f.reason or "reason unknown" for f in report.frames if f.status == "failed"] + suppressed
 
 
 def _words(b: Break) -> str:

@@ -194,6 +194,9 @@ def test_a_setting_with_which_calls_fail_do_other_things_or_always_compile_is_no
     def undecided(x: torch.Tensor) -> object:
         return (x > 0).nonzero().tolist()
 
+    def indexed(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x[0, i] for i in x[0].long().tolist()])
+
     def trained(x: torch.Tensor) -> torch.Tensor:
         model.zero_grad()
         loss = model(x).sum()
@@ -206,11 +209,12 @@ def test_a_setting_with_which_calls_fail_do_other_things_or_always_compile_is_no
         return x + 1
 
     for f, name, harm in (
-        (undecided, SHAPES, "it ends in Could not guard on data-dependent expression"),
+        (undecided, SHAPES, "it ends in an error: Could not guard on data-dependent expression"),
+        (indexed, SCALARS, "it ends in an error: only integers, slices"),
         (trained, TRAINING, "the call then does something else (gradients differ: no gradient left in model.weight)"),
         (counted, SCALARS, "each call then compiles counted again"),
     ):
         trials = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3, 2)).trials or []
         trial = next(trial for trial in trials if name in trial.settings)
         assert str(trial.harm).startswith(harm)
-        assert (trial.breaks is None) == harm.startswith("it ends in ")
+        assert (trial.breaks is None) == harm.startswith("it ends in an error: ")

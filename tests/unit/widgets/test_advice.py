@@ -230,9 +230,9 @@ def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
     report.trials = [Trial(breaks=1), Trial(settings=settings, breaks=0, removes=[b.id])]
     assert advice(report, b)[0].endswith("= True` to capture it. (tried: 1 becomes 0 graph breaks when the calls are repeated)")
     assert Trial(breaks=1, graphs=2).no_gain_over(Trial(breaks=1, graphs=0, skipped=1)) is None, "the next one was hidden"
-    report.trials[1] = Trial(settings=settings, harm="it ends in InternalTorchDynamoError: no")
+    report.trials[1] = Trial(settings=settings, harm="it ends in an error: InternalTorchDynamoError: no")
     assert advice(report, b)[0].startswith("Keep the value in a tensor, or read it outside of the compiled code: ")
-    assert "it ends in InternalTorchDynamoError: no." in advice(report, b)[0]
+    assert "it ends in an error: InternalTorchDynamoError: no." in advice(report, b)[0]
 
 
 @pytest.mark.parametrize(
