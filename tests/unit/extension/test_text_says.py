@@ -220,7 +220,7 @@ def test_why_nothing_was_compiled(when: str, stance: Any) -> None:
         with dynascope.observe() as recording:
             program(torch.ones(3))
         words = " ".join(str(recording.report).split())
-    assert f'note: the code ran eagerly, because torch.compiler.set_stance("{stance}") is in force' in words
+    assert f'note: calls ran eagerly, because torch.compiler.set_stance("{stance}") was in force' in words
 
 
 @pytest.mark.parametrize("option", ["", " --fullgraph"])
