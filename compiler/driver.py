@@ -232,8 +232,7 @@ class Run:
         assert self.settings is not None
         if namespace is None:
             self.recording.compiles(target, name)
-        made = compiling.entry_point(target, self.settings)
-        return self._calls.watch(target, made, namespace)
+        return self._calls.watch(target, compiling.entry_point(target, self.settings), namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`.

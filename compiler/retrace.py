@@ -105,8 +105,7 @@ class _Retraced:
         if key not in self.copies:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
             # code objects are compared by value, also as keys of torch's tables: the unused constant makes the copy differ
-            copy = at.replace(co_consts=(*constants, f"run {next(_runs)}"))
-            self.copies[key] = (code, copy)
+            self.copies[key] = (code, at.replace(co_consts=(*constants, f"run {next(_runs)}")))
         return self.copies[key][1]
 
     def undo(self, keep: list[FunctionType]) -> list[CodeType]:

@@ -60,9 +60,8 @@ def located(function: FunctionType) -> CodeType | None:
 def _in_text(code: CodeType, *names: str) -> CodeType | None:
     """The equal code in its file's present text, the nearest if there are several of its name, or of `names`; else None."""
     text = "".join(linecache.getlines(code.co_filename))
-    names = (_qualified(code), *names)
     same = [c for c in _codes(text, code.co_filename, code.co_flags & FUTURE_FLAGS) if c.co_name == code.co_name]
-    same = [c for c in same if _qualified(c) in names and same_code(c, code)]
+    same = [c for c in same if _qualified(c) in (_qualified(code), *names) and same_code(c, code)]
     return min(same, key=lambda c: abs(c.co_firstlineno - code.co_firstlineno), default=None)
 
 

@@ -134,11 +134,9 @@ def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
 def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
     known = {break_key(b, earlier)[0] for b in before.breaks}
-    new = [b for b in after.breaks if break_key(b, plan)[0] not in known]
-    lines = [_place(b.file, b.line, None, plan)[1] for b in new]
-    places = [f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line" for b, line in zip(new, lines, strict=True)]
-    sources = [b.source.strip()[:60] for b in new]
-    return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in zip(places, sources, strict=True)))
+    new = [(b, _place(b.file, b.line, None, plan)[1]) for b in after.breaks if break_key(b, plan)[0] not in known]
+    found = [(f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line", b.source.strip()[:60]) for b, line in new]
+    return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in found))
 
 
 def why_recompiles_stay(after: Report, before: Report, recompile: Recompile) -> str | None:
