@@ -3,9 +3,9 @@
 A `RecordedCall` is made before the call and copies what the arguments hold, because the call may change them.  `with
 recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with clones of
 their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The output of the
-replays is dropped.  The block runs in the gradient mode, inference mode and autocast of the recorded call.  After it everything
-is as it was at the `with`, also after an error or an interrupt.  `side_effects` and `notes` of the RecordedCall say what is not
-restored.
+replays is dropped.  The block runs in the gradient mode, inference mode and autocast of the recorded call, with the `training`
+that its modules had.  After it everything is as it was at the `with`, also after an error or an interrupt.  `side_effects` and
+`notes` of the RecordedCall say what is not restored.
 
 A clone of a tensor has its original's values, device, dtype, `requires_grad`, `is_leaf` and, for a leaf, `grad`.  Clones of
 plain strided tensors also have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has
@@ -229,9 +229,7 @@ class Clones:
         """Clone one value; raises NotRepeatable for a tensor whose copy is of another class."""
         if isinstance(value, (tuple, frozenset)):
             parts = [self(part) for part in value]
-            if objects.identical(parts, tuple(value)):
-                return value
-            return _rebuilt(value, parts)
+            return value if objects.identical(parts, tuple(value)) else _rebuilt(value, parts)
         is_cloned = isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
         if not is_cloned or any("__del__" in vars(c) for c in type(value).__mro__):
             return value
@@ -331,7 +329,9 @@ class RecordedCall:
             names = namespace or {}
             before = {g.name: names[g.name] for g in self._globals if g.namespace is names and g.name in names}
             self._arguments = _ArgumentState(args, kwargs, before)
-            self._hooks = [hook for value in reached.objects if isinstance(value, torch.nn.Module) for hook in _hooks(value)]
+            modules = [value for value in reached.objects if isinstance(value, torch.nn.Module)]
+            self._hooks = [hook for module in modules for hook in _hooks(module)]
+            self._training = [state for module in modules for state in states_of(GlobalName(vars(module), "training"))]
             # the names of a cell's statements are restored in any case
             self._small = list(_small(reached, self._arguments.cloned)) if namespace is None else []
         except NotRepeatable as reason:
@@ -381,7 +381,8 @@ class RecordedCall:
         """Prepare replays; on exit, everything is restored to its state on entry.
 
         `numbers`: whether numbers, strings and small tensors in modules, globals and closures, too, are for each replay what
-        they were before the recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
+        they were before the recorded call, and not what it left; `training` of modules always is.  Raises NotRepeatable if the
+        call could not be recorded.
         """
         arguments = self._arguments
         if arguments is None:
@@ -401,7 +402,7 @@ class RecordedCall:
 
         with self.modes(), contextlib.ExitStack() as stack:
             with interrupts_deferred():
-                for state in self._small if numbers else ():
+                for state in (*self._training, *(self._small if numbers else ())):
                     stack.callback(state.write, state.keep(state.read()))
                     state.restore()
             snapshot = StateSnapshot(reached.objects)  # it has the gradient mode, and what was restored here, too

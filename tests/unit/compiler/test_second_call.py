@@ -48,6 +48,20 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     assert "second call: it has the same graph breaks" in again.notes
 
 
+def test_a_break_in_training_is_none_of_the_first_call_where_the_model_is_left_in_eval_mode() -> None:
+    class Logged(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.training:
+                torch._dynamo.graph_break()
+            return x + 1
+
+    model = Logged()
+    evaluate = torch.compiler.disable(model.eval)
+    report = dynascope.explain(lambda x: (model(x), evaluate())[0], backend="eager", second_call=True)(torch.ones(3))
+    assert first_only(report) == [False, False]
+    assert not model.training
+
+
 def test_a_break_in_a_hook_that_is_removed_is_not_one_of_the_first_call() -> None:
     model = torch.nn.Linear(3, 3)
     hook = model.register_forward_hook(lambda *_: torch._dynamo.graph_break())
