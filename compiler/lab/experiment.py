@@ -351,7 +351,7 @@ class SideState:
         left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
         left_out |= {id(held) for o in reached for place, held in places_of(o) if place.startswith(_TORCHS)}
         # what a tuple holds is read with what holds the tuple
-        self._owners = [o for o in reached if id(o) not in left_out and type(o) is not tuple]
+        self._owners = [(_name(o, n), o) for n, o in enumerate(reached) if not (id(o) in left_out or type(o) is tuple)]
         self._parameters = _Parameters(reached)
 
     def read(self, effects: Sequence[Part] = ()) -> dict[str, Any]:
@@ -359,10 +359,10 @@ class SideState:
 
         Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
         """
-        known = set(map(id, self._owners))
+        known = {id(owner) for _, owner in self._owners}
         values = [
-            (f"{_name(owner, number)}{inner_name}", inner)
-            for number, owner in enumerate(self._owners)
+            (f"{owner_name}{inner_name}", inner)
+            for owner_name, owner in self._owners
             for name, value in _entries(owner)
             for inner_name, inner in _flat(name, value, known)
         ]
@@ -383,6 +383,7 @@ class SideState:
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
+    yield ".__class__", type(owner).__qualname__
     if isinstance(owner, CONTAINERS):
         yield ".length", len(objects.contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
     # of a generator of random numbers

@@ -101,6 +101,7 @@ def states_of(value: Any) -> Iterator[State]:
     elif isinstance(value, type):
         yield State(functools.partial(_class_values, value), functools.partial(_set_class_values, value), identical)
     else:
+        yield State(lambda: type(value), lambda kept: object.__setattr__(value, "__class__", kept))  # first: it has the slots
         if isinstance(value, torch.Tensor):
             yield from _tensor_states(value)
         elif isinstance(value, CONTAINERS):
