@@ -27,8 +27,8 @@ from dynascope.compiler.lab.recorded_call import Args, Arguments, Kwargs, Record
 
 EMPTY = "No tensor is empty"
 _LARGE = 1e4
-#: at most this many sizes are changed, each by itself
-_MOST_SIZES = 3
+#: at most this many sizes, and tensors, are changed, each by itself
+_MOST_BY_ITSELF = 3
 #: at most this many variations change a Python number; one number can have two
 _MOST_NUMBERS = 4
 
@@ -53,25 +53,29 @@ class Variation:
 RECORDED = Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
 
 
-def variations(target: Any, args: Args, kwargs: Kwargs) -> list[Variation]:
-    """The variations that apply to these arguments: of values, gradients, sizes and numbers, in this order.
+def variations(call: RecordedCall, args: Args, kwargs: Kwargs) -> list[Variation]:
+    """The variations that apply to these inputs of a call: of values, gradients, sizes and numbers, in this order.
 
-    `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
+    If a function is called, the values of tensors in its globals and closure are changed, too.
     """
-    held = _tensors_held(target)
+    held = _tensors_held(call)
     tensors = _tensors(args, kwargs, held)
     found = [Variation(name, functools.partial(_vary_values, held, change)) for name, change in _VALUES if tensors]
     if any(_is_positive(t) for t in tensors):  # 0 is an index, too, and as a number it is like False
         zero = functools.partial(_vary_values, held, lambda t, _: t * 0 if _is_positive(t) else t)
         found.append(Variation("integers of zero", zero, may_fail=True))
+    # with zeros in all tensors, it may raise an exception because of one, and the rest of it does not run
+    each = range(len(tensors) if len(tensors) > 1 else 0)[:_MOST_BY_ITSELF]
+    zeros = functools.partial(_vary_values, held, dict(_VALUES)["inputs of zeros"])
+    alone = [Variation(f"zeros in tensor {n + 1}", functools.partial(zeros, which=slice(n, n + 1))) for n in each]
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     if any(t.is_floating_point() and not t.requires_grad for t in own):
         # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
-        for first in [RECORDED, *(v for v in found if "NaN" not in v.name)]:
+        for first in [RECORDED, *(v for v in found if "NaN" not in v.name), *alone]:
             vary = functools.partial(_require_gradients, first.vary)
             found.append(Variation(f"{first.name} that require gradients", vary, True, True, True))
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
-    for size in sizes[:_MOST_SIZES]:
+    for size in sizes[:_MOST_BY_ITSELF]:
         for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch may keep empty tensors from code that fails on them
             vary = functools.partial(_resize, size, to)
             found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
@@ -100,9 +104,13 @@ def _other_numbers(value: Any) -> list[Any]:
     return []
 
 
-def _tensors_held(target: Any) -> list[Any]:
-    """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
-    return [v for v in variables_of(target).values() if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
+def _tensors_held(call: RecordedCall) -> list[Any]:
+    """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out.
+
+    Those of a cell's statements are their inputs.
+    """
+    held = variables_of(call.target).values() if call.namespace is None else ()
+    return [v for v in held if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
 
 
 def _tensors(args: Args, kwargs: Kwargs, held: list[Any]) -> list[Any]:
@@ -117,10 +125,10 @@ def _tensors(args: Args, kwargs: Kwargs, held: list[Any]) -> list[Any]:
 _Change = Callable[[Any, Any], Any]
 
 
-def _vary_values(held: list[Any], change: _Change, args: Args, kwargs: Kwargs) -> Arguments:
+def _vary_values(held: list[Any], change: _Change, args: Args, kwargs: Kwargs, which: slice = slice(None)) -> Arguments:
     generator = torch.Generator().manual_seed(20)
     done: set[int] = set()
-    for tensor in _tensors(args, kwargs, held):
+    for tensor in _tensors(args, kwargs, held)[which]:
         storage = tensor.untyped_storage().data_ptr()
         if tensor.numel() and (storage not in done or not storage):
             done.add(storage)
@@ -320,8 +328,7 @@ def _found(call: RecordedCall, args: Args, kwargs: Kwargs, names: set[str]) -> I
 
 def _vary(call: RecordedCall, name: str, value: Any, namespaces: list[dict[str, Any]], args: Args, kwargs: Kwargs) -> Arguments:
     # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
-    held = [] if call.namespace is not None else _tensors_held(call.target)
-    args, kwargs = _vary_values(held, _random, args, kwargs)
+    args, kwargs = _vary_values(_tensors_held(call), _random, args, kwargs)
     for namespace in namespaces:  # a replay restores them
         if value is None or type(namespace.get(name)) is type(value):
             namespace[name] = value

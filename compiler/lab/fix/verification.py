@@ -304,8 +304,7 @@ class Verifier:
         found = {}
         for call in self._trials.calls:
             with call.replaying(numbers=True) as prepare:
-                holder = call.target if call.namespace is None else None
-                found[id(call)] = [RECORDED, *variations(holder, *call.given(*prepare()))]
+                found[id(call)] = [RECORDED, *variations(call, *call.given(*prepare()))]
         return found
 
     def _compare(self, every: list[_Case], forcings: list[tuple[Condition, ...]], comparison: _Comparison) -> None:
