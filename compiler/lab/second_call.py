@@ -39,8 +39,7 @@ def try_hints(
     """
     if not (report.own_breaks or settings.second_call):
         return
-    why_not = refusal(report, calls) if report.own_breaks else "the report has no graph breaks"
-    if why_not is not None:
+    if (why_not := refusal(report, calls) if report.own_breaks else "the report has no graph breaks") is not None:
         report.notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
@@ -50,7 +49,8 @@ def try_hints(
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
         say("tracing the calls again")
-        second, best = _traced(trials, Plan(), report)
+        second, best = _traced(trials, Plan(), report, len(report.own_breaks) - 1)
+        best.harm = "calls in a row compile code that each alone does not" if second.varies else best.harm
         if best.harm is not None:
             report.notes.append(f"second call: not traced: traced again, {best.harm}")
             return
@@ -71,7 +71,7 @@ def try_hints(
         report.notes.append(f"second call: {why}: not every hint of the compiler was tried")
 
 
-def _traced(trials: Trials, plan: Plan, report: Report, most: int = -1) -> tuple[TrialResult, Trial]:
+def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[TrialResult, Trial]:
     """One more trace under a plan; with at most `most` breaks, it also finds which functions each call compiles again."""
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
     ran = trials.run(plan, QUICK, lambda found: len(found.breaks) <= most)
@@ -108,8 +108,7 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
     fewer = len(again) < len(known) or second.summary.skipped < report.summary.skipped
     for broken in own:
         broken.first_call_only = _place(broken) not in again and (fewer or None)
-    first = sum(bool(b.first_call_only) for b in own)
-    if first:
+    if first := sum(bool(b.first_call_only) for b in own):
         report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are repeated")
     if others:
         at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)

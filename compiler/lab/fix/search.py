@@ -237,22 +237,20 @@ class Search:
             tried = self._trace(Plan())
             ran = tried.ran
             if all(seen.error is None for seen in ran.observed):
-                self.found.before, self.found.again = ran, ran.report
+                self.found.before, self.found.again = ran, None if ran.varies else ran.report
             self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(f"No change was tried: the unchanged program gave another result when run again: {reason}")
             return False
-        self._steps = [_Step(tried)]
-        self.found.before = ran
-        if len(ran.report.breaks) < len(self._report.own_breaks):
-            if self._is_whole:
-                self._warm_up(ran)
-            elif not ran.report.breaks:
-                self.found.notes.append("The graph breaks do not come back when each call is repeated: at first, it did more")
-        times, calls = self._report.summary.recompiles, plural(len(self._trials.calls), "call")
-        if len(self._steps) == 1 and (lost := times - ran.report.summary.recompiles) > 0:
-            again = f"Repeating {calls} gives {plural(times - lost, 'recompile')}, not {times}"
-            self.found.notes.append(f"{again}: no change was tried for what does not come back")
+        self._steps, self.found.before = [_Step(tried)], ran
+        run, again, calls = self._report, ran.report.summary.recompiles, plural(len(self._trials.calls), "call")
+        counts = [(len(run.own_breaks), len(ran.report.breaks), "graph break"), (run.summary.recompiles, again, "recompile")]
+        fewer = [f"{plural(now, what)}, not {was}" for was, now, what in counts if now < was]
+        if self._is_whole and not ran.varies and len(ran.report.breaks) < len(run.own_breaks):
+            self._warm_up(ran)
+        elif fewer:
+            gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
+            self.found.notes.append(f"{gives}: no change was tried for what does not come back")
         return True
 
     def _warm_up(self, again: TrialResult) -> None:

@@ -54,6 +54,8 @@ class TrialResult:
     eager_ops: int | None = None
     #: names of what is still compiled when a call is made for the third time in a row, with what it has changed
     compiled_again: list[str] = field(default_factory=list)
+    #: whether calls in a row compile more than each of them alone: they change what they guard; None: unknown
+    varies: bool | None = None
     #: median seconds of the profiled call; None: it was not timed, or cannot be
     seconds: float | None = None
 
@@ -196,9 +198,10 @@ class Trials:
                 # else this torch compiles nothing under the mode, or the compiled code does not run under it
                 if (counts.graph_runs or not counts.graphs) and not any(seen.error for seen in again):
                     ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
-                counts.is_counting, counts.in_a_row = False, True
+                counts.is_counting, counts.in_a_row, known = False, True, caches.compiles()
                 for call in self.calls:
                     run(call, RECORDED)
+                ran.varies = caches.compiles() > known
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
                 ran.compiled_again = [compiled_name(of.get(id, user_name(name)), name) for id, name in counts.compiled_again]
         return ran

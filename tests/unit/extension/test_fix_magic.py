@@ -205,6 +205,15 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     shell("cache = []")
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
     text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell))
-    assert "no fix was tried for 2 recompiles\nnote: Repeating 3 calls gives 0 recompiles, not 2" in text
+    assert "no fix was tried for 2 recompiles\nnote: Repeating 3 calls, each by itself, gives 0 recompiles, not 2" in text
+    shell("seen = [0]")
+    cell = ("def f(x):", "    seen[0] += 1", "    if seen[0] % 4 == 0:", "        print('fourth')", "    return x * seen[0]",
+            "for _ in range(8): y = f(torch.ones(3))")  # fmt: skip
+    text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
+    assert "each by itself, gives 0 graph breaks, not 1, and 0 recompiles, not" in text
+    assert "in eager mode" not in text, "eight more calls lead to it again"
+    text = str(shell.report("%%compile --second-call --backend eager", *cell))
+    assert "in eager mode" not in text
+    assert "second call: not traced: traced again, calls in a row compile code that each alone does not" in text
     cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
     assert "no fix was tried for 1 recompile: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
