@@ -190,9 +190,9 @@ def recommendation(places: Places) -> Recommendation | None:
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:
             count = plural(len(unknown), "graph break")
-            is_other = any(cost.method == "unknown" for cost in profile.breaks)
-            them = "it" if len(unknown) == 1 else "them"
-            does = f"may meet {them} in eager code, or in other compiled code" if is_other else f"does not run into {them}"
+            may = sum(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
+            them = "it" if len(unknown) == 1 else "them" if may in (0, len(unknown)) else f"{may} of them"
+            does = f"may meet {them} in eager code, or in other compiled code" if may else f"does not run into {them}"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
