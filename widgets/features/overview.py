@@ -38,6 +38,8 @@ _TYPES = {
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code"),
     "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
         "move the call out of the compiled code, and pass its result in"),
+    "Data dependent operator": ("an operator returns a number or flag that depends on values",
+        "move the call out of the compiled code, or use a tensor instead, in `torch.where` or `torch.cond`"),
 }  # fmt: skip
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {

@@ -159,6 +159,11 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report = model(breaks=12)
     branch = next(b for b in report.breaks if not setting_in(b.hints))
     assert "use `torch.where` or `torch.cond`, or move" in shown(report)["causes"][0]["fix"]
+    before = branch.type, branch.hints
+    branch.type, branch.hints = "Data dependent operator", ["Consider wrapping the operator into a custom operator"]
+    own = next(cause for cause in shown(report)["causes"] if cause["title"].startswith("an operator returns a number"))
+    assert own["fix"].startswith("move the call out of the compiled code, or"), "a custom operator would return it, too"
+    branch.type, branch.hints = before
     report.fixes = [replace(tried(branch.id, "refused"), settings={}, edits=[FixEdit("model.py", 1, 1)])]
     assert shown(report)["causes"][0]["fix"] == "move it out of the compiled code (what was tried was refused)"
     report.fixes = [replace(report.fixes[0], title="Choose", verdict="verified", removes=[branch.id])]
