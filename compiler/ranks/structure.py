@@ -149,8 +149,7 @@ class Normal:
 
     def _symbol(self, match: re.Match[str]) -> str:
         kind = match["kind"]
-        count = sum(name.startswith(kind) for name in self._symbols)
-        return self._symbols.setdefault(match[0], f"{kind}#{count}")
+        return self._symbols.setdefault(match[0], f"{kind}#{sum(name.startswith(kind) for name in self._symbols)}")
 
 
 def basename(file: str) -> str:
