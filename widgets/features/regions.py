@@ -125,8 +125,7 @@ def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
 
 def _regions(lines: dict[int, str]) -> list[ast.stmt]:
     """The regions in these lines, excerpt by excerpt."""
-    blocks = consecutive(sorted(lines))
-    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+    return [node for block in consecutive(sorted(lines)) for node in _parsed("\n".join(lines[n] for n in block), block[0])]
 
 
 @functools.lru_cache(maxsize=32)

@@ -286,9 +286,7 @@ def graph_nodes(graph: Any) -> list[Node]:
             return f"slice({written(value.start)}, {written(value.stop)}, {written(value.step)})"
         if isinstance(value, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
             return function_name(value)
-        if isinstance(value, enum.Enum):
-            return f"{type(value).__name__}.{value.name}"
-        return repr(value)
+        return f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else repr(value)
 
     def call(args: Any, kwargs: Any) -> str:
         return f"({', '.join([*map(written, args), *(f'{k}={written(v)}' for k, v in kwargs.items())])})"
