@@ -222,7 +222,7 @@ class Recording:
     def _note_eager(self, *, has_compiled: bool) -> None:
         """If torch.compile compiles nothing at the moment, note why."""
         why = config.compiles_nothing(has_compiled=has_compiled)
-        if why is not None and (note := f"calls ran eagerly, because {why.replace(' is ', ' was ')}") not in self.notes:
+        if why is not None and (note := f"calls ran eagerly, because {why}") not in self.notes:
             self.notes.append(note)
 
     def _build_report(self, error: BaseException | None, *, has_ended: bool) -> Report:

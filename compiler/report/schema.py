@@ -121,7 +121,7 @@ class Frame(LazyPart, kw_only=True):
 
 
 class Node(Part, kw_only=True, gc=False):
-    """One node of an FX graph."""
+    """One node of an FX graph: plain data without cycles, and thousands of them, so the garbage collector passes them by."""
 
     name: str
     #: FX's opcode: placeholder, get_attr, call_function, call_method, call_module, output

@@ -22,7 +22,7 @@ def backends() -> list[str]:
 
 
 def compiles_nothing(*, has_compiled: bool = False) -> str | None:
-    """Why code runs eagerly at the moment; None if torch.compile compiles it.
+    """Why code that is called now runs eagerly, in the past tense; None if torch.compile compiles it.
 
     `has_compiled`: whether it has been compiled, as a stance may still use that.
     """
@@ -31,10 +31,10 @@ def compiles_nothing(*, has_compiled: bool = False) -> str | None:
 
         stance = eval_frame._stance.stance
         if stance == "force_eager" or (stance == "eager_on_recompile" and not has_compiled):
-            return f'torch.compiler.set_stance("{stance}") is in force'
+            return f'torch.compiler.set_stance("{stance}") was in force'
     with if_present("the switch of Dynamo"):
         if importlib.import_module("torch._dynamo.config").disable:
-            return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
+            return "Dynamo was switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
     return None
 
 

@@ -326,8 +326,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 class _Limit:
     def __init__(self, thread: int) -> None:
-        self.ended = False
-        self._thread, self._lock, self._timers = thread, threading.Lock(), list[threading.Timer]()
+        self.ended, self._thread, self._lock, self._timers = False, thread, threading.Lock(), list[threading.Timer]()
 
     def reach_in(self, seconds: float) -> None:
         self._timers.append(timer := threading.Timer(seconds, self._reached))

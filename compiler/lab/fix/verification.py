@@ -391,6 +391,8 @@ class Verifier:
 
 def _tested(plan: Plan, call: RecordedCall) -> list[Variation]:
     """The variations of a call for the conditions in the files that a plan edits."""
+    if not plan.texts:
+        return []
     with call.replaying(numbers=True) as prepare:
         return tested_variations(plan, call, *call.given(*prepare()))
 
