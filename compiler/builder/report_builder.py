@@ -23,7 +23,7 @@ from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFa
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import Excerpt, Failure, Frame, Graph, InlinedFunction, Later, Report, Source, Summary
-from dynascope.compiler.report.formatting import RAISES, first_line, label, plural, seconds
+from dynascope.compiler.report.formatting import first_line, label, plural, seconds
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
@@ -306,8 +306,9 @@ class _ReportBuilder:
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
-                if compile_records.is_raised(record):
-                    why = RAISES + first_line(frame.reason or "reason unknown")
+                frame.suppressed = compile_records.is_raised(record)
+                if frame.suppressed:
+                    why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
                     again = "" if record.recompile_text is None else " again"
                     what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
                     self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")

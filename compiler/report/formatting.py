@@ -13,8 +13,6 @@ from dynascope.compiler.report.schema import Break
 
 #: why the graphs of a report from a file cannot be run
 ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this report was read from a file"
-#: in a note, before what stopped the compiler in a frame that ran eagerly only because the recording suppressed it
-RAISES = "without suppress_errors, torch.compile raises: "
 
 #: what `encodable` writes for the signs of our own texts
 _PLAIN = {

@@ -279,9 +279,8 @@ class NumberError(SparsePart, kw_only=True):
     relative: float | None = None
     #: the median of the relative errors of the elements
     median: float | None = None
-    #: the largest and the median error in units in the last place
+    #: the largest error in units in the last place
     ulps: float | None = None
-    median_ulps: float | None = None
     #: how many elements are NaN or infinite where float64 has another value, or the other way round
     not_finite: int = 0
     nan: int = 0

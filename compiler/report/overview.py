@@ -7,8 +7,8 @@ Causes group the graph breaks and recompiles, so that one change may remove a wh
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
 hints name the same setting for them.  If the hints name none, they are grouped by type.  What is to be left comes last.
 Recompiles are in one group if their first failed guards are of the same kind; those for a new bound method of what changes are
-in the group of that change.  If no times were measured, groups are ranked by
-the number of frames that they split or cause to run eagerly.
+in the group of that change.  Recompiles in call after call come first, other recompiles after the breaks.  If no times were
+measured, groups are ranked by the number of frames that they split or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -202,11 +202,19 @@ class Cause:
     asked_for: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
+    #: numbers of the calls that compiled again because of this
+    calls: set[int] = field(default_factory=set)
+
+    @property
+    def in_each_call(self) -> bool:
+        """Whether three calls in a row compiled again: that costs more than any graph break."""
+        return any({call + 1, call + 2} <= self.calls for call in self.calls)
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes of graph breaks that no region allows, then those of recompiles, the most expensive first.
+    """The causes of recompiles in call after call, of graph breaks that no region allows, and of other recompiles.
 
+    Of each kind, the most expensive come first.
     Breaks that occur only in the first call come after all other breaks, unless Dynamo skipped frames because of them: these
     frames run eagerly in later calls, too.
     """
@@ -233,13 +241,15 @@ def causes(report: ReportData) -> list[Cause]:
             cause.seconds = (cause.seconds or 0.0) + seconds
         if broken.id in ops:
             cause.eager_ops = (cause.eager_ops or 0) + ops[broken.id]
-    again = [(r.failed_guards or [FailedGuard()], r.frame) for r in report.recompiles if r.refused_by is None]
+    again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
     changed = {g.source: g.kind for failed, _ in again for g in reversed(failed) if g.kind in ("length", "not empty", "value")}
-    for (failed, *_), frame in sorted(again, key=lambda one: one[0][0].kind == "freed"):
+    for (failed, *_), recompile in sorted(again, key=lambda one: one[0][0].kind == "freed"):
         # a bound method is a new object in each call: if what it is bound to changes, that is the cause
         bound_to = (failed.source or "").rpartition(".")[0]
         guard = changed.get(bound_to, failed.kind) if failed.kind == "freed" else failed.kind
-        groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard)).frames.append(frame)
+        cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
+        cause.frames.append(recompile.frame)
+        cause.calls.update(filter(None, [recompile.call]))
     return sorted(groups.values(), key=_rank)
 
 
@@ -268,8 +278,9 @@ def _eager_ops(report: ReportData) -> dict[str, int]:
     return found
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:
     return (
-        cause.asked_for or cause.by_design, cause.kind == "recompile", cause.first_call and not cause.skipped,
-        cause.by_design, -(cause.seconds or 0.0), -(cause.split + cause.skipped), -len(cause.frames),
+        cause.asked_for or cause.by_design, not cause.in_each_call, cause.kind == "recompile",
+        cause.first_call and not cause.skipped, cause.by_design, -(cause.seconds or 0.0),
+        -(cause.split + cause.skipped), -len(cause.frames),
     )  # fmt: skip

@@ -87,6 +87,8 @@ class Frame(LazyPart, kw_only=True):
     status: FrameStatus = "compiled"
     #: why the frame's status is not "compiled", or why the rest of a compiled frame runs eagerly
     reason: str | None = None
+    #: whether it runs eagerly only because the recording suppressed the compiler's exception, which `reason` gives
+    suppressed: bool = False
     #: id of the break after which a resume function continues; for any other frame, the same as `stopped_by`
     break_: str | None = None
     #: id of the break because of which the frame was skipped or failed

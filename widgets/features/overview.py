@@ -59,6 +59,7 @@ _GUARDS = {
 }  # fmt: skip
 #: what the compiler names beside a guard on the size of a parameter, to which `dynamic=True` does not apply
 _STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"
+_MODULES = "leave it if the size is that of different modules' parameters, as each needs a version; else "
 _FIXED = "it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps"
 _SAME = "keep what the guard checks the same in each call"
 _FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
@@ -221,7 +222,7 @@ class CauseWords:
         """What to do about sizes; `step`: about those that may be dynamic, unlike those of parameters or that code fixes."""
         value = next((g.source for r in self.recompiles for g in r.failed_guards if g.kind == "value" and g.source), None)
         unless = f", unless the code needs one value of `{value}`, which varies, too" if value else ""
-        static = f"where sizes of parameters vary, try `{_STATIC}`, the compiler's hint"
+        static = f"{_MODULES}try `{_STATIC}`, the compiler's hint"
         steps = (static if _STATIC in " ".join(r.reasons) else self.fixed(r) or step + unless for r in self.recompiles)
         return "; ".join(dict.fromkeys(steps))
 
@@ -233,7 +234,7 @@ class CauseWords:
         if needed is None:
             return ""
         code = f"`{compiler_text(line_words(needed.at, self.places), 80)}`" if needed.at else "the code that needs one size"
-        return f"pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
+        return f"{_MODULES}pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""

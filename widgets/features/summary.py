@@ -194,7 +194,9 @@ def recommendation(places: Places) -> Recommendation | None:
             them = "it" if len(unknown) == 1 else "them" if may in (0, len(unknown)) else f"{may} of them"
             does = f"may meet {them} in eager code, or in other compiled code" if may else f"does not run into {them}"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
-        if slower and _only_captures(report):
+        if slower and words and words[0].cause.in_each_call:
+            said.insert(1, slower)
+        elif slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"
@@ -299,7 +301,8 @@ def _first_words(words: CauseWords, report: Report) -> str:
     is_vain = cause.setting is not None and words.helps is False  # which has a sentence of its own
     fix = instead_of(cause.setting or "") if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
-        return f"{lower_first(fix) if is_vain else fix} ({words.count}: {words.title})."
+        often = ", call after call" * cause.in_each_call
+        return f"{lower_first(fix) if is_vain else fix} ({words.count}{often}: {words.title})."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
     more = f" and {plural(len(others), 'more place')}" if others else ""

@@ -11,7 +11,7 @@ from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.lab.fix.trial import TrialResult
-from dynascope.compiler.report import RAISES, Break, Frame, Recompile, Report, first_line, label, plural
+from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
@@ -78,8 +78,7 @@ def failure(after: Report, before: Report) -> str:
 
 def failures(report: Report) -> list[str]:
     """The reasons of the frames in which the compiler raised an exception."""
-    suppressed = [why for note in report.notes if (why := note.partition(RAISES)[2])]
-    return [f.reason or "reason unknown" for f in report.frames if f.status == "failed"] + suppressed
+    return [f.reason or "reason unknown" for f in report.frames if f.status == "failed" or f.suppressed]
 
 
 def _words(b: Break) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from msgspec.structs import replace
 
 import dynascope
 from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData, Segment
@@ -147,6 +148,11 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     )
     assert [c.breaks for c in causes(data)][:2] == [["b1", "b0"], ["b2"]]
     assert causes(data)[0].seconds == 0.5
+    # and recompiles in call after call outrank both
+    data.recompiles = [replace(recompile, call=call) for call in (2, 3, 5)]
+    assert causes(data)[-1].guard == "size"
+    data.recompiles[2].call = 4
+    assert causes(data)[0].guard == "size"
 
 
 def test_what_only_the_first_call_has_and_what_was_refused() -> None:

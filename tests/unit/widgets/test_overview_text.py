@@ -174,15 +174,15 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     guards = report.recompiles[1].failed_guards
     guards.append(replace(guards[0], kind="value", source="k"))
     report.recompiles[0].reasons = ["consider using torch._dynamo.config.force_parameter_static_shapes = False to allow"]
-    parameters, sizes = shown(report)["causes"][-1]["fix"].split("; ")
+    parameters, sizes = shown(report)["causes"][-1]["fix"].rsplit("; ", 1)
     assert sizes.endswith("`mark_dynamic`, unless the code needs one value of `k`, which varies, too")
-    assert parameters.startswith("where sizes of parameters vary, try `torch._dynamo.config.force_parameter_static_shapes = F")
+    assert parameters.startswith("leave it if the size is that of different modules' parameters, as each needs a version;")
     line = of.StackEntry(file="model.py", line=8, function="f", source="for t in range(T):")
     needed = of.Constraint(expression="Eq(s0, 4)", value="4", at=line)
     again = next(f for f in report.frames if f.id == report.recompiles[2].frame)
     again.symbols = [of.Symbol(name="s0", source="x", dimension=0, constraints=[needed])]
     steps = CauseWords(Places(report), causes(report)[-1]).fix()
-    assert "; pad to a few sizes, or keep `model.py:8 " in steps
+    assert "each needs a version; else pad to a few sizes, or keep `model.py:8 " in steps
     assert steps.endswith("it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps")
     report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="freed", source="log.append")
     assert [(cause.guard, len(cause.frames)) for cause in causes(report)[-2:]] == [("size", 4), ("freed", 1)]
