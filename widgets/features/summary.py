@@ -285,20 +285,19 @@ def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
 
 
 def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
-    """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
+    """What to do about the first cause; to try the compiler's hint for it comes first, if nobody has asked for that."""
     if not words or words[0].cause.asked_for:
         return _nothing(report, is_asked=bool(words)), next((b.id for one in words for b in one.breaks), "")
     was_asked = report.trials or report.settings.get("second_call")
     if words[0] in untried and report.origin == "live" and report.settings and not was_asked:
         return _TRY, words[0].breaks[0].id
-    cause = next((one for one in words if one not in untried), words[0])
-    return _first_words(cause, report), (cause.breaks or cause.frames)[0].id
+    return _first_words(words[0], report), (words[0].breaks or words[0].frames)[0].id
 
 
 def _first_words(words: CauseWords, report: Report) -> str:
     """What to do about a cause, and where."""
     cause, where = words.cause, words.places
-    is_vain = cause.setting is not None and words.helps is False  # which has a sentence of its own
+    is_vain = cause.setting is not None and not words.helps  # untried or tried, it has a sentence of its own
     fix = instead_of(cause.setting or "") if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
         often = ", call after call" * cause.in_each_call

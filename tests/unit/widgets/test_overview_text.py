@@ -56,6 +56,8 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "report.details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
+    report.breaks, report.settings["second_call"] = report.breaks[-3:], True
+    assert ": keep the value in a tensor, or read it outside" in advice(report)["first"], "asked for, but there was no time"
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
