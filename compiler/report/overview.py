@@ -219,7 +219,10 @@ def causes(report: ReportData) -> list[Cause]:
     frames run eagerly in later calls, too.
     """
     groups: dict[tuple[object, ...], Cause] = {}
-    ops = _eager_ops(report)
+    ops = Counter[str]()
+    for segment in report.profile.segments if report.profile else []:
+        if segment.break_ is not None and segment.op_count is not None:
+            ops[segment.break_] += segment.op_count
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     unexpected = (b for b in report.breaks if not b.allowed)
@@ -267,15 +270,6 @@ def is_asked_for(b: Break) -> bool:
 def setting_in(hints: Iterable[str]) -> str | None:
     """The setting of `torch._dynamo.config` that the compiler's hints advise setting to True; None if they name none."""
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
-
-
-def _eager_ops(report: ReportData) -> dict[str, int]:
-    """Id of a break -> number of operations that run eagerly because of it; empty if the call was not profiled."""
-    found: dict[str, int] = {}
-    for segment in report.profile.segments if report.profile else []:
-        if segment.break_ is not None and segment.op_count is not None:
-            found[segment.break_] = found.get(segment.break_, 0) + segment.op_count
-    return found
 
 
 def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:

@@ -295,11 +295,6 @@ def helpful(report: Report, trials: list[Trial] | None) -> list[Trial]:
 # -- what became of it ------------------------------------------------------------------------------
 
 
-def cause_of(report: Report, frame: Frame) -> Break | None:
-    """The break that made Dynamo skip this frame or fail in it."""
-    return next((b for b in report.breaks if b.id == frame.stopped_by), None)
-
-
 def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
     return [f for f in report.frames if f.stopped_by == b.id and f.status == "skipped"] if b.outcome == "skipped" else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Frame, plural, seconds
 from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
-from dynascope.widgets.features.breaks import advice, cause_of, frame_words
+from dynascope.widgets.features.breaks import advice, frame_words
 from dynascope.widgets.features.fixes import fix_parts
 from dynascope.widgets.features.places import Places, ops_text
 from dynascope.widgets.features.recompiles import guard_part, symbol_part, why_part
@@ -35,7 +35,7 @@ def frame_detail(f: Frame, places: Places) -> Detail:
     elif f.kind == "resume":
         name = name.removeprefix("resume in ")
     before = places.breaks.get(f.break_ or "") if f.kind == "resume" else None
-    cause = cause_of(places.report, f) if f.status in ("skipped", "failed") else None
+    cause = places.breaks.get(f.stopped_by or "") if f.status in ("skipped", "failed") else None
     others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
     called_from = f", line {f.called_from}" if f.called_from else ""
     return {
@@ -115,7 +115,7 @@ def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     frames = [f for f in places.report.frames if f.status in ("skipped", "failed", "unfinished")]
     out: list[str] = []
     for f in frames[:most]:
-        cause, why = cause_of(places.report, f), compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
+        cause, why = places.breaks.get(f.stopped_by or ""), compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
         if cause:
             more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
             block = next((h.block for h in cause.hits if h.frame == f.id), None)

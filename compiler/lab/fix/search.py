@@ -548,7 +548,7 @@ class Search:
                 raise Refused(refusal)
             if fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
-            if len(after.compiled_again) > len(before.compiled_again):  # without a break, the function and not a resume function
+            if len(after.compiled_again) > len(before.compiled_again):  # instead of a resume function, the whole one may be
                 again = [*(Counter(after.compiled_again) - Counter(before.compiled_again))]
                 raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and _frame_name(step.report, problem) in after.compiled_again:

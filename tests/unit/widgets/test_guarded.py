@@ -21,7 +21,7 @@ FAULTS = (
     "model.Places", "features.summary.headline", "model.split_picture", "model.details", "model.source_view",
     "model.timeline", "model.break_rows", "features.summary.first_id", "features.summary.chips", "model.FxDrawing",
     "features.graphs._nodes_part", "features.graphs.run_part", "features.breaks.break_target", "features.breaks.advice",
-    "features.breaks.flag_words", "features.frames.ops_text", "features.frames.cause_of",
+    "features.breaks.flag_words", "features.frames.ops_text", "features.frames.frame_words",
     "features.source_view.bands", "features.run_time.timeline",
     "drawing.fx_picture.layout", "drawing.fx_picture.fx_folds", "drawing.split_graph.layout",
     "render.static_output._table", "render.static_output.svg", "render.static_output.split_picture",
