@@ -188,6 +188,16 @@ def test_what_the_cell_compiles_itself_is_named_and_left_as_it_is(shell, lines, 
     assert re.sub(r" \(-f \w+ compiles it with them\)", "", kept[0]) == KEPT.format(names, "them" if "," in names else "it")
 
 
+def test_what_an_earlier_cell_compiled_is_compiled_anew_and_then_in_force_again(shell):
+    made = shell.ns["made"] = []
+    shell("def count(graph, _): made.append(graph); return graph")
+    shell("@torch.compile(backend=count)", "def g(x): return x + 1", "g(x)")
+    assert shell.report("%%compile", "def f(x): return x * 2", "f(x), g(x)").summary.graphs == 2
+    assert len(made) == 2
+    shell("g(x)")
+    assert len(made) == 2
+
+
 def test_own_settings_stay_and_f_replaces_them(shell):
     strict = ["@torch.compile(backend='eager', fullgraph=True)", *OWN[1:]]
     done = shell("%%compile", *HELPER, *strict, "fn(x)")
