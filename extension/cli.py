@@ -326,9 +326,8 @@ def _report(chosen: argparse.Namespace) -> int:
         report: Any = dynascope.load(trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
-    for note in report.notes if chosen.expect and ranks.read_terms(chosen.expect)[1] else ():
-        if f"the newest log in {trace}" in note:
-            raise UsageError(f"--expect ranks=alike: {note}")
+    if chosen.expect and ranks.read_terms(chosen.expect)[1] and isinstance(report, Report):
+        raise UsageError(f"--expect ranks=alike: {chosen.trace} has no logs or files of several ranks")
     if chosen.output and (wrong := save(report, chosen.output)) is not None:
         raise UsageError(f"-o {chosen.output}: {wrong}")
     _print(f"{report.headline()}\nreport: {chosen.output}" if chosen.output else _text(report, chosen.out), chosen.out)
