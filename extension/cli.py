@@ -4,8 +4,8 @@ Exit status: 0 for success; 1 if a page or the script failed, an expectation doe
 made or saved, or the reader of the output is gone; 2 for bad usage, which includes files that cannot be read or written; 130 if
 interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
 
-The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except KeyboardInterrupt) go to
-`sys.excepthook`, without our frames.
+The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions go to `sys.excepthook`, without
+our frames.
 """
 
 from __future__ import annotations
@@ -256,10 +256,8 @@ def run_script(
         with recording:  # inside the `try`: the report includes the error that ends the script
             started(recording.recording)
             status = _status(chosen.script, file)
-    except KeyboardInterrupt:
-        status = INTERRUPTED
     except BaseException as error:
-        status = FAILED
+        status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
         try:
             sys.excepthook(type(error), error.with_traceback(_own_frames(error)), error.__traceback__)
         except BaseException:  # raised by a hook of the script

@@ -83,11 +83,13 @@ def fixes_summary(report: Report) -> str:
     if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
         gains[0] += ", as code that ran eagerly is compiled"
     if before.seconds is not None and after.seconds is not None:
-        low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
+        known = report.profile.median_seconds if report.profile is not None else before.seconds
+        spread = report.profile.spread if report.profile is not None and report.profile.spread else [known]
+        low, high = (end * before.seconds / known for end in (spread[0], spread[-1]))
         same = low <= after.seconds <= high  # no more than calls of the unchanged program differ
         was, now = time_text(before.seconds), time_text(after.seconds)
-        slower = ", which is slower" * (after.seconds > high)
-        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call{slower}")
+        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call")
+        gains[-1] += " when compiled anew" * (before.seconds != known) + ", which is slower" * (after.seconds > high)
     return ": ".join(filter(None, (words, ", ".join(gains))))
 
 

@@ -223,7 +223,11 @@ class Search:
         self._name_unfixable()
         profile = self._report.profile
         if len(self._steps) > 1 and profile is not None and self._profiled is not None and self._why_stopped != INTERRUPTED:
-            self._steps[0].tried.ran.seconds = profile.verdict.compiled_seconds
+            start, whole = self._steps[0].tried.ran, self._report.summary
+            start.seconds, same = profile.verdict.compiled_seconds, (whole.graphs, whole.breaks, whole.recompiles)
+            if (start.counts.graphs, start.counts.breaks, start.report.summary.recompiles) != same:
+                # compiled anew, it lacks breaks or versions of the first calls: what that saves is no fix's gain
+                start.seconds = self._trials.seconds(self._profiled, Plan(), profile.calls)
             for fixed in self.found.fixed:
                 # code with the breaks of the first call is not there to be timed
                 if fixed.fixes and (WARM_UP in fixed.plan.settings) == (self._first > 1):
