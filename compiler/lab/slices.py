@@ -8,8 +8,9 @@ waiting for the device; the rest is "unaccounted".
 A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
 of what runs before the region's graph is the break after which the region was entered; the cause of what runs after the graph
 is the break that ended the graph.  So a region that continues after a break, and a function that is called after one, are
-charged to that break; entering the outermost region and the call's first graph is charged to no break.  A backward has the
-cause of the forward with the same autograd sequence number.
+charged to that break; entering the outermost region and the call's first graph is charged to no break.  If what follows a
+break runs eagerly because of a later one, all of it is charged to the later one.  A backward has the cause of the forward with
+the same autograd sequence number.
 
 `plain_events()` reads the Chrome trace that `torch.profiler` exports: a public format, the same for every torch and device.
 `trees()` nests the events of each thread as they nest in time.
@@ -260,6 +261,8 @@ class _Cutter:
         self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
         #: frame of a resume function -> the break after which it continues
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
+        #: frame -> the rest of it that runs eagerly because of a later break
+        self.rests = {f.continues: f for f in _rests(report)}
         #: break -> its line of code
         self.codes = {b.id: " ".join(b.source.split())[:60] or f"line {b.line}" for b in report.breaks}
         # the frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions
@@ -363,9 +366,11 @@ class _Cutter:
                 self.forwards[forward.sequence] = (graph, entered)
             self._backend(first, graph, before)
             start = first.end
-        broken = ended or cause
+        broken, rest = ended or cause, self.rests.get(before.frame)
         label = f"after the break at {self.codes[broken]}" if broken in self.codes else "eager code"
         after = own = replace(before, kind="gap", label=label, break_=broken)
+        if rest is not None:
+            after = own = replace(after, label=f"{rest.name}, skipped", frame=rest.id, break_=rest.stopped_by)
         # if the region calls compiled code, a break ended its graph, even if the report does not know which one
         if ended is None and not any(event.name == GUARD_CHECK or event.region is not None for event in span.inside):
             own = replace(before, label="return")
@@ -537,12 +542,14 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         return min(total, whole, _idle(call, caused) if call.device else whole), still_runs
 
     is_all_known = not any(s.kind == "graph" and s.graph is None for call in calls for s in call.slices)
+    before_rest = {f.break_ for f in _rests(report)}
     costs = []
     for b in report.breaks:
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
         if not any(caused):
-            is_known = is_all_known and b.outcome != "skipped"  # a frame that runs eagerly leaves no trace of its own
+            # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
+            is_known = is_all_known and b.outcome != "skipped" and b.id not in before_rest
             cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown", calls=len(calls))
         elif b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame", calls=len(calls))
@@ -557,6 +564,11 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             cost.times = statistics.median(map(_times, gaps))
         costs.append(cost)
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
+
+
+def _rests(report: Report) -> list[Frame]:
+    """The resume functions that run eagerly because of a break of their own; where they start leaves no mark in the trace."""
+    return [f for f in report.frames if f.kind == "resume" and f.status == "skipped" and f.stopped_by is not None]
 
 
 def _times(gaps: list[Slice]) -> int:

@@ -192,7 +192,8 @@ def recommendation(places: Places) -> Recommendation | None:
             count = plural(len(unknown), "graph break")
             may = sum(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
             them = "it" if len(unknown) == 1 else "them" if may in (0, len(unknown)) else f"{may} of them"
-            does = f"may meet {them} in eager code, or in other compiled code" if may else f"does not run into {them}"
+            met = f"does not set {them} apart from other eager code, or from compiled code that the report lacks"
+            does = met if may else f"does not run into {them}"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and words and words[0].cause.in_each_call:
             said.insert(1, slower)

@@ -203,6 +203,18 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     assert [c.break_ for c in slicing.profile_of(events, report, function="g").breaks if c.eager_seconds] == ["b1"]
 
 
+def test_a_rest_that_runs_eagerly_is_the_cost_of_the_break_that_makes_it_so() -> None:
+    report = one_break()
+    report.frames[1].status, report.frames[1].graph, report.frames[1].stopped_by = "skipped", None, "b1"
+    report.breaks.append(
+        Break(id="b1", file="x.py", line=5, outcome="skipped", hits=[Hit(frame="f1", line=5, outcome="skipped")])
+    )
+    events = [event(slicing.CALL, 0, 1000), event("Torch-Compiled Region: 0/0", 100, 900), event("dynascope graph a", 120, 200)]
+    rest, first = slicing.profile_of(events, report).breaks
+    assert (rest.break_, rest.method, rest.eager_seconds) == ("b1", "eager frame", pytest.approx(700e-9))
+    assert (first.method, first.seconds) == ("unknown", None), "nothing shows where the rest begins"
+
+
 def test_no_call_is_an_error() -> None:
     with pytest.raises(ValueError, match="no call"):
         slicing.profile_of([], Report())
