@@ -163,7 +163,7 @@ def _complete(tried: InputResult, report: Report) -> None:
     """Set what the recorded call compiled, and the times of later calls."""
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     run, seen, measured = tried.run, tried.seen, tried.measured
-    considered = [f for f in seen.frames if f.status in ("compiled", "empty", "skipped", "failed") and f.compile_id in ids]
+    considered = [f for f in seen.frames if f.status != "cached" and f.compile_id in ids]  # wrappers, too: they may recompile
     again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds

@@ -98,6 +98,9 @@ def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
     assert "second call: it has the same graph breaks" in report.notes
     assert str(report).count(", only with --inputs)") == 2
     assert not any("later call" in note for note in explain(lambda x: x, profile=1, inputs=[x, x])(x).notes)
+    # the frame of torch's wrapper is not shown, but is compiled again as the others are
+    report = explain(torch.no_grad()(f), backend="eager", profile=1, inputs=[torch.ones(3, 2)])(x)
+    assert (report.summary.recompiles, report.inputs[0].recompiles) == (0, len(report.recompiles))
 
 
 def test_inputs_are_tried_in_the_gradient_mode_and_with_the_object_of_the_call() -> None:
