@@ -82,15 +82,22 @@ def fixes_summary(report: Report) -> str:
         gains[0] += " in the repeated calls"
     if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
         gains[0] += ", as code that ran eagerly is compiled"
-    if before.seconds is not None and after.seconds is not None:
-        known = report.profile.median_seconds if report.profile is not None else before.seconds
-        spread = report.profile.spread if report.profile is not None and report.profile.spread else [known]
-        low, high = (end * before.seconds / known for end in (spread[0], spread[-1]))
-        same = low <= after.seconds <= high  # no more than calls of the unchanged program differ
-        was, now = time_text(before.seconds), time_text(after.seconds)
-        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call")
-        gains[-1] += " when compiled anew" * (before.seconds != known) + ", which is slower" * (after.seconds > high)
+    gains += filter(None, [times_with_fixes(report)[0]])
     return ": ".join(filter(None, (words, ", ".join(gains))))
+
+
+def times_with_fixes(report: Report) -> tuple[str, bool]:
+    """The times of a call without and with all fixes, in words, and whether it is slower with them; ("", False): unknown."""
+    fixes = report.fixes_to_apply(conditional=True)
+    if fixes is None or fixes.before.seconds is None or fixes.after.seconds is None:
+        return "", False
+    before, after = fixes.before.seconds, fixes.after.seconds
+    known = report.profile.median_seconds if report.profile is not None else before
+    spread = report.profile.spread if report.profile is not None and report.profile.spread else [known]
+    low, high = (end * before / known for end in (spread[0], spread[-1]))  # calls of the unchanged program differ as much
+    was, slower = time_text(before), after > high
+    words = f"about {was} a call before and after" if low <= after <= high else f"{was} → {time_text(after)} a call"
+    return words + " when compiled anew" * (before != known) + ", which is slower" * slower, slower
 
 
 def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str, int, int]]:
@@ -115,6 +122,12 @@ def has_all_recompiles(report: Report) -> bool:
     """Whether the calls, repeated for the fixes, have as many recompiles as the run: else what remains is not known."""
     fixes = report.fixes_to_apply(conditional=True)
     return fixes is None or fixes.before.recompiles == report.summary.recompiles
+
+
+def left_with_fixes(report: Report) -> list[tuple[int, str]]:
+    """How many graph breaks stay with the fixes, and how many recompiles if that is known, each with its name."""
+    counts, is_known = fixed_counts(report), has_all_recompiles(report)
+    return [(whole - count, name) for name, count, whole in counts if name != "recompile" or is_known]
 
 
 def is_fixable(report: Report) -> bool:

@@ -17,7 +17,7 @@ from dynascope.compiler.report import Profile, Report, Summary, first_line, plur
 from dynascope.compiler.report.overview import causes, is_by_design, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
-from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, has_all_recompiles, how_to_apply
+from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, left_with_fixes, times_with_fixes
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
@@ -226,10 +226,10 @@ def _fixes(report: Report) -> Step | None:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return None
-    known = [count for count in fixed_counts(report) if count[0] != "recompile" or has_all_recompiles(report)]
-    left = _remaining([(whole - count, what) for what, count, whole in known])
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    how = how_to_apply(report)
+    how, left = how_to_apply(report), _remaining(left_with_fixes(report))
+    if times_with_fixes(report)[1] and not _only_captures(report):
+        return f"leave the fixes that were found: {fixes_summary(report)}.", id
     return f"apply the fixes that were found: {fixes_summary(report)}.{f' {how}.' if how else ''}{left}", id
 
 
