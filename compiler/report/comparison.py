@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 from dynascope.compiler.formats import make
 from dynascope.compiler.report.formatting import encodable, label
-from dynascope.compiler.report.schema import Break, ReportData, Setting, Source, Summary
+from dynascope.compiler.report.schema import Break, ReportData, Source, Summary
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
-#: counts of `Summary` that are compared; their words are in `widgets.labels.comparisons._COUNTS`
+#: counts of `Summary` that are compared; their words are in `widgets.features.comparisons._COUNTS`
 COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
 
@@ -49,11 +49,9 @@ class Diff:
     compile_seconds: tuple[float, float] = (0.0, 0.0)
     #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither gone nor new
     partial: dict[Literal["now", "before"], str] = field(default_factory=dict)
-    #: settings that differ: name -> (before, now)
-    settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether anything but times and settings differs."""
+        """Whether anything but times differs."""
         breaks = (self.gone, self.not_seen, self.new, self.moved, self.changed)
         return any((*breaks, self.counts, self.partial))
 
@@ -76,7 +74,7 @@ class Diff:
         return encodable("\n".join([*self.lines, self.times]))
 
     def to_dict(self) -> dict[str, Any]:
-        """The changes as JSON-ready data, with the sentences; breaks are named by their place."""
+        """The sentences on the changes, and a summary, as JSON-ready data."""
         return dict(make("diff dict", self))
 
 
@@ -87,7 +85,6 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     same += _pairs(gone, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
     moved = _pairs(gone, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
-    settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
     runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
     partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
     not_seen = gone if "now" in partial else _not_seen(gone, now)
@@ -97,7 +94,6 @@ def diff(before: ReportData, now: ReportData) -> Diff:
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
-        settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
     )  # fmt: skip
 
 

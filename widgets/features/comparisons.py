@@ -88,7 +88,7 @@ def _off_by(share: float) -> str:
 
 
 def diff_dict(diff: Diff) -> dict[str, Any]:
-    """A diff as JSON-ready data, with sentences: one for each change, what matters most first; a summary; the compile times."""
+    """A diff in sentences: one for each change, what matters most first; a summary; the compile times."""
     counts = {name: f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()}
     runs = {"now": ("this run", "gone"), "before": ("the earlier run", "new")}
     words = "{0} {why}: a break that it does not have is not known to be {1}"
@@ -100,9 +100,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     lines += [*(words for name, words in counts.items() if name != "breaks"), *partial]
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     return {
-        **{kind: [_line(b[1] if isinstance(b, tuple) else b) for b in getattr(diff, kind)] for kind in _KINDS},
-        **{name: {key: list(pair) for key, pair in getattr(diff, name).items()} for name in ("counts", "settings")},
-        "compile_seconds": list(diff.compile_seconds), "partial": partial, "lines": lines or ["nothing changed"],
+        "lines": lines or ["nothing changed"],
         "summary": " · ".join(parts or counts.values()) or ("not all is known" if partial else "nothing changed"),
         "times": "compiled in {1} (before: {0})".format(*map(seconds, diff.compile_seconds)),
     }  # fmt: skip
