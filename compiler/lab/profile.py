@@ -367,7 +367,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.verdict.payback, profile.verdict.payback_calls = payback(measured, compile_seconds)
     profile.notes = [*measured.notes, *profile.notes]
     if (profile.profiled_seconds or 0.0) > _DISTURBED * profile.median_seconds:
-        profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guards = [], [], {}, [], None
+        profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guard_seconds = [], [], {}, [], None
         long, short = map(time_text, (profile.profiled_seconds or 0.0, profile.median_seconds))
         words = f"a call took {long} under the profiler, {short} without it: something else keeps the machine busy"
         profile.notes.append(f"{words}; where the time goes, and what breaks cost, is unknown")

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from dynascope.compiler.report import BreakCost, EagerOp, Frame, GuardCosts, Profile, Report, Segment, SegmentKind
+from dynascope.compiler.report import BreakCost, EagerOp, Frame, Profile, Report, Segment, SegmentKind
 from dynascope.compiler.report.overview import is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
@@ -445,10 +445,7 @@ def profile_of(
     if busy:  # it overlaps with the others
         result.shares["device busy"] = statistics.median(busy)
     result.breaks = break_costs(chosen, report, overhead)
-    if spent["lookup"]:  # else torch does not mark the checks of guards, or no compiled code ran
-        lookups, prologue = spent["lookup"], spent["prologue"]
-        share = (lookups + prologue) / _median(c.duration for c in chosen)
-        result.guards = GuardCosts(lookups=lookups, prologue=prologue, share=share)
+    result.guard_seconds = spent["lookup"] or None
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
     known = {*compiled_meanwhile, *(f.compile_id for f in report.frames)}
@@ -550,13 +547,13 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         if not any(caused):
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
             is_known = is_all_known and b.outcome != "skipped" and b.id not in before_rest
-            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown", calls=len(calls))
+            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown")
         elif b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
-            cost = BreakCost(break_=b.id, seconds=None, method="eager frame", calls=len(calls))
+            cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
         else:
             totals, ops = zip(*map(cost_in, calls, caused), strict=True)
-            cost = BreakCost(break_=b.id, seconds=_median(totals), calls=len(calls))
+            cost = BreakCost(break_=b.id, seconds=_median(totals))
             cost.share = statistics.median(totals) / whole if whole else None
             cost.spread = quartiles([total * _SECOND for total in totals])
             cost.method = "device idle" if any(call.device for call in calls) else "gap"

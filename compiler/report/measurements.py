@@ -137,8 +137,6 @@ class BreakCost(Part, kw_only=True):
     spread: list[float] = []
     #: how `seconds` was computed
     method: CostMethod = "gap"
-    #: number of calls that `seconds` is the median of
-    calls: int = 0
     #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed; 0 where torch
     #: breaks on purpose, as at `backward`: they run eagerly all the same
     ops_seconds: float = 0.0
@@ -151,17 +149,6 @@ class BreakCost(Part, kw_only=True):
     def most(self) -> float:
         """The most that removing the break can gain: with the eager ops."""
         return (self.seconds or 0.0) + self.ops_seconds + (self.eager_seconds or 0.0)
-
-
-class GuardCosts(Part, kw_only=True):
-    """What guards cost a call."""
-
-    #: median seconds of a call that go to evaluating guards (the profiler's "TorchDynamo Cache Lookup"), and to the code around
-    #: graphs
-    lookups: float
-    prologue: float
-    #: fraction of the call's time that both take together
-    share: float
 
 
 class Verdict(Part, kw_only=True):
@@ -193,8 +180,9 @@ class Profile(Part, kw_only=True):
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = []
     verdict: Verdict = field(default_factory=Verdict)
-    #: None: no guard was evaluated in the call, or this torch does not mark the evaluation of guards
-    guards: GuardCosts | None = None
+    #: median time that a call spends on evaluating guards (the profiler's "TorchDynamo Cache Lookup"); None: it evaluated none,
+    #: or this torch does not mark that
+    guard_seconds: float | None = None
     #: names of the CPU and of the accelerators, if the program uses any
     devices: list[str] = []
     #: what repeating the call could not undo, and how far the figures can be trusted

@@ -228,8 +228,8 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     breaks = [(places.breaks[cost.break_], cost) for cost in profile.breaks]
     for words in capped([f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}" for b, cost in breaks], most):
         out += terminal.wrap(words, "    ")
-    if profile.guards is not None and profile.guards.lookups > 0.1 * profile.median_seconds:
-        out += terminal.wrap(f"guards take {time_text(profile.guards.lookups)} a call: {_SWITCHES}", "    ", 7)
+    if profile.guard_seconds is not None and profile.guard_seconds > 0.1 * profile.median_seconds:
+        out += terminal.wrap(f"guards take {time_text(profile.guard_seconds)} a call: {_SWITCHES}", "    ", 7)
     return out
 
 

@@ -9,7 +9,7 @@ import torch
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
-from dynascope.compiler.report import Constraint, Guard, GuardCosts, GuardSite, Profile, Recompile, Report, StackEntry, Symbol
+from dynascope.compiler.report import Constraint, Guard, GuardSite, Profile, Recompile, Report, StackEntry, Symbol
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -87,7 +87,7 @@ def costly(lookups: float) -> Report:
     """The same with measured guards, in a call of 100 µs."""
     report = known()
     report.profile = Profile(calls=3, median_seconds=100e-6)
-    report.profile.guards = GuardCosts(lookups=lookups, prologue=10e-6, share=0.5)
+    report.profile.guard_seconds = lookups
     return report
 
 
