@@ -201,7 +201,7 @@ def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -
     call, graph = (profiles.Event(name, "cpu", 0, 4_500_000) for name in (profiles.CALL, f"{profiles.GRAPH} g0"))
     measured = profiles.Measurement(events=[call, graph], compiled=[81e-6] * 5, eager=[81e-6] * 5)
     found = profiled(measured)
-    assert (found.segments, found.shares, found.breaks, found.guards) == ([], {}, [], None)
+    assert (found.segments, found.shares, found.breaks, found.guard_seconds) == ([], {}, [], None)
     assert found.notes[0].startswith(
         "a call took 4.5 ms under the profiler, 81 µs without it: something else keeps the machine"
     )
