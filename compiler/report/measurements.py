@@ -350,7 +350,7 @@ class NumbersStage(Part, kw_only=True):
 class NumbersRemedy(Part, kw_only=True):
     """A change with which compiled and eager code agree, or with which both are right; it was tried."""
 
-    #: a statement that sets a setting, or the call that replaces the formula, with the names of the graph's nodes
+    #: a statement that sets a setting, or the call that replaces the formula, with the names of the graph's nodes; or in words
     change: str
     #: the errors of the formula that replaces another one; None for a setting
     eager: NumberError | None = None

@@ -78,19 +78,17 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _SETTINGS = {"fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off"}
 
 
-def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
-    """The settings with which compiled and eager code agree."""
-    if backend != "inductor":
-        return
+def setting_that_helps(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
+    """The setting with which compiled and eager code agree, compiled anew for this call; if they agree without one, none."""
     with trials.eagerly() as run:
         eager = run(call, RECORDED)
-    for name, value in _SETTINGS.items():
-        if inductor_setting(name) in (None, value):
-            continue
-        with trials.anew(), inductor_config(**{name: value}), trials.compiled(Plan(), backend, strict=False) as run:
+    settings = [(name, value) for name, value in _SETTINGS.items() if inductor_setting(name) not in (None, value)]
+    for setting in ({}, *({name: value} for name, value in settings if backend == "inductor")):
+        with trials.anew(), inductor_config(**setting), trials.compiled(Plan(), backend, strict=False) as run:
             compiled = run(call, RECORDED)
         if compiled.error is None and eager.error is None and check.outcome(compiled, eager).agrees:
-            yield NumbersRemedy(change=f"torch._inductor.config.{name} = {value!r}")
+            change = [f"torch._inductor.config.{name} = {value!r}" for name, value in setting.items()]
+            yield NumbersRemedy(change=change[0] if change else "code compiled for this call alone")
             return
 
 

@@ -85,7 +85,7 @@ class _Search:
         found, graph, settings = self.found, self.graph, self.settings
         # a setting with which compiled code is as wrong as eager code does not help
         if found.verdict == "compiled" or all(share_of(part.eager) <= math.sqrt(self.unit) for part in found.parts):
-            found.remedies += cause.settings_that_help(self.call, self.trials, settings.backend)
+            found.remedies += cause.setting_that_helps(self.call, self.trials, settings.backend)
         if graph is None:
             return
         with self.trials.anew():

@@ -78,6 +78,20 @@ def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
     assert [remedy.change for remedy in found.remedies] == [f"torch._inductor.config.{setting} = 'off'"]
 
 
+def test_no_setting_helps_where_code_that_was_compiled_for_another_call_runs() -> None:
+    """Each trial compiles the call anew, which alone removes the difference."""
+    held = [2.0]
+    factor = torch.compiler.assume_constant_result(lambda: held[0])
+
+    def grows(x: torch.Tensor) -> torch.Tensor:
+        y = x * factor()
+        held[0] = 3.0
+        return y
+
+    found = checked(Program(grows, (SMALL,), "")).numbers
+    assert (found.verdict, [r.change for r in found.remedies]) == ("compiled", ["code compiled for this call alone"])
+
+
 def product(name: str, settings_say_so: Callable[[], bool], rounding: int) -> Any:
     """A product that has the digits of TensorFloat-32 if torch's settings allow it, as on a GPU."""
 
