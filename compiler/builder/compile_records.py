@@ -351,8 +351,7 @@ def is_raised(record: CompileRecord) -> bool:
 
 def nothing_to_compile(record: CompileRecord) -> bool:
     """Whether Dynamo found nothing to compile in the frame."""
-    message = error_of(record).message
-    return any(words in message for words in _NOTHING)
+    return any(words in error_of(record).message for words in _NOTHING)
 
 
 def text_of(record: CompileRecord) -> dynamo_texts.BreakText:

@@ -240,11 +240,8 @@ def _counts(results: list[Result], update: bool) -> str:
 
 
 def _line(result: Result) -> str:
-    word = "skipped" if result.skipped else "ok" if result.ok else "FAILED"
-    text = f"{word:8}{result.path}"
     if result.skipped:
-        return f"{text}  ({result.skipped})"
-    text += f"  {result.cells} cells, {result.seconds:.1f} s"
-    if result.updated:
-        text += ", updated"
+        return f"{'skipped':8}{result.path}  ({result.skipped})"
+    text = f"{'ok' if result.ok else 'FAILED':8}{result.path}  {result.cells} cells, {result.seconds:.1f} s"
+    text += ", updated" * result.updated
     return "\n".join([text, *(f"        note: {note}" for note in result.notes)])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.text_edits import parsed
+from dynascope.compiler.lab.fix.text_edits import line_origins, parsed
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
@@ -26,14 +26,23 @@ STAYS = "the graph break stays"
 def break_key(b: Break, plan: Plan) -> Key:
     """The place of a break in the original text, and its type.
 
-    A changed line has no original line, so its negated number is used: no original line has that number.
+    A changed line has no original line, so its negated number is used: no original line has that number.  But code that stands
+    once in either text is the same code: it was only moved, or its line is another around it.
     """
-    return _place(b.file, b.line, b.column, plan), b.type
+    return _place(b, plan), b.type
 
 
-def _place(file: str, line: int, column: int | None, plan: Plan, earlier: Plan | None = None) -> Place:
-    origins = plan.origins(file, earlier)
-    return file, line if origins is None else origins.get(line, -line), column
+def _place(at: Break | Frame, plan: Plan, earlier: Plan | None = None) -> Place:
+    column, end = (at.column, at.end_column if at.end_line == at.line else None) if isinstance(at, Break) else (None, None)
+    now, before = plan.text(at.file), plan.originals.get(at.file, "") if earlier is None else earlier.text(at.file)
+    if at.file not in plan.texts or now == before:
+        return at.file, at.line, column
+    line = line_origins(before, now).get(at.line, -at.line)
+    code = "".join(now.split("\n")[at.line - 1 : at.line])[column:end].strip()
+    if line < 0 and code and (before.count(code), now.count(code)) == (1, 1):
+        start = before.index(code)
+        line, column = before.count("\n", 0, start) + 1, None if column is None else start - before.rfind("\n", 0, start) - 1
+    return at.file, line, column
 
 
 def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
@@ -43,7 +52,7 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     """
     if failed := failure(after, before):
         return failed
-    places = [(_place(other.file, other.line, other.column, plan, earlier), other) for other in after.breaks]
+    places = [(_place(other, plan, earlier), other) for other in after.breaks]
     own, known = (b.file, b.line, b.column), Counter((o.file, o.line, o.column, o.type) for o in before.breaks)
     if sum(place == own and other.type == b.type for place, other in places) >= known.get((*own, b.type), 1):
         return STAYS
@@ -91,7 +100,7 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     """The place of the frame that was compiled again, as in `break_key`, and the source of the first guard that failed."""
     frame = report.frame(recompile.frame)
     guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
-    return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
+    return _place(frame, plan), f"recompile {guard}"
 
 
 def removed(
@@ -122,6 +131,8 @@ def removed(
         here = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
         frames += here[now[place] : then[place]]
     frames += [r.frame for r in run.recompiles if r.frame in moved]
+    still = {after.frame(r.frame).name for r in after.recompiles}  # perhaps in a changed line
+    frames.sort(key=lambda frame: run.frame(frame).name in still)
     fewer = max(0, then.total() - now.total())
     return breaks + frames[:fewer], left + frames[fewer:]
 
@@ -133,7 +144,7 @@ def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
 def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
     known = {break_key(b, earlier)[0] for b in before.breaks}
-    new = [(b, _place(b.file, b.line, None, plan)[1]) for b in after.breaks if break_key(b, plan)[0] not in known]
+    new = [(b, _place(b, plan)[1]) for b in after.breaks if break_key(b, plan)[0] not in known]
     found = [(f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line", b.source.strip()[:60]) for b, line in new]
     return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in found))
 

@@ -13,9 +13,8 @@ from typing import Any
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix import live_edit
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, with_edits
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.patching import ABSENT
-from dynascope.compiler.settings import Settings
 
 #: prefix of the names of Dynamo's settings; all other settings are those of COMPILE, and MARK
 DYNAMO = "torch._dynamo.config."
@@ -56,14 +55,6 @@ class Plan:
             raise NotApplicable("it is in force already, for another graph break or recompile, and does not remove this one")
         return replace(self, texts=texts, originals=originals, settings=settings, tests=(*self.tests, *candidate.tests))
 
-    def origins(self, file: str, earlier: Plan | None = None) -> dict[int, int] | None:
-        """Line under this plan -> line in the original text, or under an earlier plan; None if the text is the same.
-
-        New and changed lines are missing.
-        """
-        now, before = self.text(file), self.originals.get(file, "") if earlier is None else earlier.text(file)
-        return None if file not in self.texts or now == before else line_origins(before, now)
-
     @contextlib.contextmanager
     def in_force(self, helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
         """Apply the edits and the settings of Dynamo for the duration; raises NotApplicable if one cannot be applied.
@@ -83,11 +74,6 @@ class Plan:
         """Dimensions of arguments that are marked as dynamic, as in `MARK`."""
         found = self.settings.get(MARK)
         return list(map(str, found)) if isinstance(found, list) else []
-
-    def compile_settings(self, settings: Settings) -> Settings:
-        """`settings` with the plan's arguments of torch.compile."""
-        own = {name: value for name, value in self.settings.items() if name in COMPILE}
-        return settings.replace(**own) if own else settings
 
 
 #: (plan before, plan with a conditional change, the condition under which it holds) for each

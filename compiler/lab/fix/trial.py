@@ -25,7 +25,7 @@ from dynascope.compiler.capture.torch_private.running import aot_eager
 from dynascope.compiler.capture.torch_private.tensors import RunCounts, checked_operations, mark_dynamic, may_lose_a_device
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
-from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.plan import COMPILE, Plan
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
@@ -122,7 +122,7 @@ class Trials:
         self, plan: Plan, settings: Settings, helpers: Mapping[str, Any] | None, strict: bool
     ) -> Iterator[Callable[[RecordedCall], Callable[..., Any]]]:
         """Yields a function that returns the compiled target of a call, with the plan in force."""
-        settings = plan.compile_settings(settings)
+        settings = settings.replace(**{name: value for name, value in plan.settings.items() if name in COMPILE})
         entries: dict[int, Callable[..., Any]] = {}
         with (
             caches.only_known_codes(),

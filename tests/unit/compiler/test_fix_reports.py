@@ -120,6 +120,27 @@ def test_a_break_that_moves_before_it_is_removed() -> None:
     assert "✓ more in a graph: " in text
 
 
+def tells(x: torch.Tensor, is_told: bool) -> str:
+    d = {"a": x.sin(), "b": x.cos()}
+    if is_told:
+        print("of", list(d))
+    return max(d, key=lambda k: d[k].sum())  # type: ignore[arg-type, return-value]
+
+
+def tells_twice(x: torch.Tensor) -> str:
+    return tells(x, False) + tells(x, True)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code is found again by its columns")
+def test_a_break_in_code_that_a_change_moves_stays_and_the_other_one_is_removed() -> None:
+    report = fix(tells_twice, torch.ones(3))
+    [first] = (x for x in report.fixes or () if x.chosen)
+    [told] = (b.id for b in report.breaks if "print" in b.source)
+    names = [report.frame(id).name for id in first.removes if id != told]
+    assert (first.title, told in first.removes, names) == ("Write messages after the last tensor operation", True, ["tells"])
+    assert "Remaining: 1 graph break" in str(report)
+
+
 LOGGER = logging.getLogger("t")
 
 
