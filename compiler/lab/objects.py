@@ -11,7 +11,8 @@ their closures and defaults, the globals that the user's functions name, classes
 gradients, and the leaves from which a tensor was computed.  It does not follow the internals of libraries' functions, nor
 objects that are shared with other code: files, sockets, queues, threads and locks.  Python does not show the state of every
 object, so effects on these cannot be undone: they are reported (`Reachable.side_effects`), or make `RecordedCall` refuse the
-call.
+call.  What classes hold under names that the code of the call does not have comes last: it is restored, but the call does not
+use it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import torch
 
 from dynascope.compiler.capture.torch_private import marks, tensors
 from dynascope.compiler.patching import ABSENT, own, put, value_or_absent
+from dynascope.compiler.report import listed
 from dynascope.compiler.source.code import globals_used, names_used
 from dynascope.compiler.source.origin import is_users, module_of
 
@@ -392,6 +394,8 @@ OUTSIDE = frozenset((
     "write_bytes", "savefig", "imsave", "imwrite", "to_csv", "to_parquet", "to_pickle", "to_sql", "save", "savez",
     "savez_compressed", "savetxt", "tofile", "save_file", "save_pretrained", "push_to_hub", "dump",
 ))  # fmt: skip
+#: methods that run where the class is named, and functions that can read an attribute whose name the code does not have
+_CONSTRUCTORS, _BY_TEXT = ("__new__", "__init__", "__post_init__"), frozenset(("getattr", "methodcaller"))
 #: built-in functions that wait for the user
 _WAITING = frozenset(("input", "breakpoint"))
 #: packages whose objects are shared with other threads and processes, or shown to the user
@@ -428,8 +432,12 @@ class Reachable:
         self._enters = enters
         self._global_names: dict[tuple[int, str], GlobalName] = {}
         self._effects: dict[str, None] = {}
-        #: names of globals and attributes in the code of the user's functions
-        self.names: set[str] = set()
+        #: names of globals and attributes in the code of the user's functions that the call may use
+        self._names: set[str] = set()
+        #: name -> what classes hold under it, not followed yet
+        self._unnamed: dict[str, list[Any]] = {}
+        #: whether the call may use what is followed now
+        self._is_used = True
         #: why the call cannot be run again, each as the end of a sentence
         self.refusals: list[str] = []
         #: the state that locks, semaphores and files must have for another call
@@ -441,25 +449,31 @@ class Reachable:
     def add(self, roots: Iterable[Any], without: Collection[int] = ()) -> None:
         """Also follow these roots; objects whose id is in `without` are left out."""
         todo = deque(roots)
-        while todo and len(self._seen) < MOST_OBJECTS:
+        while (todo or self._unnamed) and len(self._seen) < MOST_OBJECTS:
+            todo.extend(() if todo else self._next_members())
             value = todo.popleft()
             is_new = not (isinstance(value, _LEAVES) or id(value) in self._seen or id(value) in without)
             if is_new and value is not ABSENT and self._enters(value):
                 self._seen[id(value)] = value
                 todo.extend(self._followed(value))
-        self.is_complete = self.is_complete and not todo
+        self.is_complete = self.is_complete and not (todo or self._unnamed)
+
+    def _next_members(self) -> Iterator[Any]:
+        """What classes hold under names in the code that was followed; if there is nothing more, all the rest."""
+        named = {*self._unnamed} if self._names & _BY_TEXT else self._names & self._unnamed.keys()
+        self._is_used = self._is_used and bool(named)
+        for name in sorted(named if self._is_used else self._unnamed):
+            yield from self._unnamed.pop(name)
 
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
         sentences = []
-        if called := sorted(OUTSIDE & self.names):
-            words = ", ".join(f"{name}()" for name in called)
-            sentences.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
+        if words := ", ".join(f"{name}()" for name in sorted(OUTSIDE & self._names)):
+            sentences.append(f"the call may use {words}: what that does outside Python is done again by each repeated call")
         if not self.is_complete:
             sentences.append("the call can reach very many objects: not everything that it changes is restored")
         if self._effects:
-            first, more = list(self._effects)[:4], ["others"] if len(self._effects) > 4 else []
-            sentences.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
+            sentences.append(f"the call can reach {listed(self._effects, 4)}: what it changes there is not undone")
         return sentences
 
     # -- one object ------------------------------------------------------------------------------------------------
@@ -483,8 +497,18 @@ class Reachable:
             return [inside.get("_modules"), inside.get(marks.ORIGINAL), tensors.python_function(value)]
         self.objects.append(value)
         # a memmap's attributes lead to its open file, whose contents are restored with the array's values
-        is_memmap = is_array(value) and isinstance(value, sys.modules["numpy"].memmap)
-        return [*_referents(value), *(held for _, held in ([] if is_memmap else members_of(value)))]
+        members = [] if is_array(value) and isinstance(value, sys.modules["numpy"].memmap) else members_of(value)
+        return [*_referents(value), *(self._of_class(value, members) if isinstance(value, type) else (h for _, h in members))]
+
+    def _of_class(self, kind: type, members: list[tuple[str, Any]]) -> Iterator[Any]:
+        """What Python or a library may use of a class: what overrides theirs; the rest waits until the call's code names it."""
+        theirs = {name for k in kind.__mro__ if not _is_users_module(module_of(k)) for name in vars(k)}
+        made = [(kind.__name__, vars(k)[name]) for k in kind.__mro__ for name in _CONSTRUCTORS if name in vars(k)]
+        for name, held in [*members, *made]:
+            if name not in _CONSTRUCTORS and (name in theirs or name.startswith("__")):
+                yield held
+            else:
+                self._unnamed.setdefault(name, []).append(held)
 
     def _is_opaque(self, value: Any) -> bool:
         """Whether an object is not followed, because what it refers to is not part of the user program's state.
@@ -512,23 +536,20 @@ class Reachable:
         self.objects.append(function)
         yield from (function.__defaults__, function.__kwdefaults__, *(function.__closure__ or ()), *[*vars(function).values()])
         names, own = names_used(function.__code__), globals_used(function.__code__)
-        self.names |= names
-        # `self.input` waits for nobody
-        waiting = {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
-        self.refusals += [f"it can call {name}, which would wait for you" for name in sorted(waiting)]
+        if self._is_used:
+            self._names |= names
+            # `self.input` waits for nobody
+            waiting = {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
+            self.refusals += [f"it can call {name}, which would wait for you" for name in sorted(waiting)]
         for name in sorted(own):
-            named = self._name(function.__globals__, name)
-            yield named
-            if isinstance(value := function.__globals__.get(name), ModuleType):
-                yield from self._of_module(value, names)
-
-    def _of_module(self, module: ModuleType, names: set[str]) -> Iterator[Any]:
-        """The objects that a function with these names in its code can reach through a Python module."""
-        if _is_users_module(module.__name__):
-            yield from (self._name(vars(module), name) for name in sorted(names))
-        elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
-            operators = [f"the operators torch.ops.{n}" for n in tensors.namespaces(names)]
-            self._effects.update(dict.fromkeys(operators))
+            yield self._name(function.__globals__, name)
+            module = function.__globals__.get(name)
+            if not isinstance(module, ModuleType):
+                continue
+            if _is_users_module(module.__name__):
+                yield from (self._name(vars(module), name) for name in sorted(names))
+            elif self._is_used and (module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names)):
+                self._effects.update(dict.fromkeys(f"the operators torch.ops.{n}" for n in tensors.namespaces(names)))
 
     def _name(self, namespace: dict[str, Any], name: str) -> GlobalName:
         return self._global_names.setdefault((id(namespace), name), GlobalName(namespace, name))

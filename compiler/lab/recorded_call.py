@@ -86,9 +86,8 @@ def random_states() -> list[State]:
 def torch_random_states() -> list[State]:
     """The states of torch's default generators, on every device that was used."""
     pairs: list[_Setting] = [(torch.get_rng_state, torch.set_rng_state)]
-    for module in (torch.cuda, torch.xpu):
-        if module.is_available() and module.is_initialized():
-            pairs.append((module.get_rng_state_all, module.set_rng_state_all))
+    used = [module for module in (torch.cuda, torch.xpu) if module.is_available() and module.is_initialized()]
+    pairs += [(module.get_rng_state_all, module.set_rng_state_all) for module in used]
     if torch.backends.mps.is_available():
         pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
     return [State(*pair, same_numbers) for pair in pairs]

@@ -107,8 +107,7 @@ class Event(_Timed):
     @property
     def is_wait(self) -> bool:
         """Whether the CPU only waits for the device here."""
-        is_blocking = "Synchronize" in self.name or self.name in _BLOCKING
-        return self.name == DRAIN or (self.kind == "runtime" and is_blocking)
+        return self.name == DRAIN or (self.kind == "runtime" and ("Synchronize" in self.name or self.name in _BLOCKING))
 
 
 def plain_events(trace: dict[str, Any]) -> list[Event]:

@@ -106,8 +106,7 @@ def _by_constants(groups: list[_Group]) -> list[_Group]:
         own = [each[number] and sum(each) > len(groups) / 2 for each in owns]
         key = tuple("own" if is_own else values[number] for is_own, (_, values) in zip(own, varying, strict=True))
         steps = [step for is_own, (step, _) in zip(own, varying, strict=True) if is_own]
-        into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=steps))
-        into.records += group.records
+        buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=steps)).records.extend(group.records)
     return list(buckets.values())
 
 
@@ -133,8 +132,7 @@ def _read_reports(groups: list[_Group]) -> list[str]:
     """Read one Report for each of the largest groups, trying up to three ranks; returns a sentence for each damaged Report."""
     damaged = []
     for group in groups[:MOST_GROUPS]:
-        whole = sorted(group.records, key=lambda r: len(r.steps), reverse=True)
-        for record in whole[:3]:
+        for record in sorted(group.records, key=lambda r: len(r.steps), reverse=True)[:3]:
             try:
                 group.report, group.first = record.report(), record
                 break

@@ -322,8 +322,7 @@ def record_of(rank: Rank, report: Report, *, names: GroupNames | None = None, **
     `known`: other fields of the record.
     """
     finished = rank.status == "finished"
-    steps = steps_of(report, finished=finished)
-    rank.seconds = [step.frame.compile_seconds for step in steps]
+    rank.seconds = [step.frame.compile_seconds for step in steps_of(report, finished=finished)]
     rank.compile_seconds = report.summary.compile_seconds
     rank.unread = dict(report.unread)
     if not finished:

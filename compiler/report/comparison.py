@@ -52,8 +52,7 @@ class Diff:
 
     def __bool__(self) -> bool:
         """Whether anything but times differs."""
-        breaks = (self.gone, self.not_seen, self.new, self.moved, self.changed)
-        return any((*breaks, self.counts, self.partial))
+        return any((self.gone, self.not_seen, self.new, self.moved, self.changed, self.counts, self.partial))
 
     @property
     def lines(self) -> list[str]:

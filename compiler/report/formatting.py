@@ -58,8 +58,7 @@ def encodable(text: str, stream: Any = None) -> str:
     encoding = getattr(sys.stdout if stream is None else stream, "encoding", None) or "utf-8"
 
     def plain(match: re.Match[str]) -> str:
-        known = match[0].encode(encoding, "ignore")
-        return match[0] if known else _PLAIN.get(match[0], "?")
+        return match[0] if match[0].encode(encoding, "ignore") else _PLAIN.get(match[0], "?")
 
     return re.sub(r"[^\x00-\x7f]", plain, text)
 

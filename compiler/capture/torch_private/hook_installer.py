@@ -81,8 +81,7 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
     docstring, body = definition.body[:start], definition.body[start:]
     first = body[0]
     if returned:
-        nothing = ast.copy_location(ast.Return(None), body[-1])
-        body = [_Returns(returned).visit(s) for s in [*body, nothing]]
+        body = [_Returns(returned).visit(s) for s in [*body, ast.copy_location(ast.Return(None), body[-1])]]
     if failed:
         (attempt,) = _added(f"try: body\nexcept:\n    {failed}\n    raise", first)
         attempt.body, body = body, [attempt]

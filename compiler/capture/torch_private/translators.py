@@ -233,8 +233,7 @@ def failed_operation(trace: TracebackType | None) -> str:
     for frame, line in reversed(list(traceback.walk_tb(trace))):
         graph = frame.f_locals.get("self")
         if frame.f_code.co_name == "forward" and isinstance(graph, torch.fx.GraphModule):
-            text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
-            name = text.partition(" = ")[0].strip()
+            name = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).partition(" = ")[0].strip()
             return next((node.stack_trace or "" for node in graph.graph.nodes if node.name == name), "")
     return ""
 

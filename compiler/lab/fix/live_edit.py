@@ -82,8 +82,7 @@ class _FileChange:
         # no modification time: linecache then does not compare the entry with the file
         linecache.cache[self.file] = (len(self.after), None, split_lines(self.after), self.file)
         self._swap()
-        namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
-        for namespace in namespaces.values():
+        for namespace in {id(f.__globals__): f.__globals__ for f in self.functions}.values():
             for name, value in helpers.items():
                 self.undo.callback(put, namespace, name, own(namespace, name))
                 put(namespace, name, value)

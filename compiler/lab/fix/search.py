@@ -304,8 +304,7 @@ class Search:
                 if not self._has_answer:
                     self._compare(step, 0)  # a first answer, from now on
                     self._say("comparing more inputs")
-                left = self._started + self._seconds - time.perf_counter()
-                self._compare(step, left / 4, steps[-2].plan)
+                self._compare(step, (self._started + self._seconds - time.perf_counter()) / 4, steps[-2].plan)
                 self._has_answer = True
             except (NotApplicable, Refused) as failed:
                 tried.found = failed

@@ -535,8 +535,6 @@ class WrongFake(Exception):
 
 def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
     """A callable that runs the graph node by node; it raises WrongFake at the first mismatch."""
-    # OpOverloadPacket and OpOverload
-    operators = (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))
 
     class Checking(torch.fx.Interpreter):
         def run_node(self, node: Any) -> Any:
@@ -546,10 +544,10 @@ def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
             result = super().run_node(node)
             if any(difference(now, then) for now, then in zip(given, before, strict=True)):
                 raise WrongFake(f"{node.target} changes an argument in place")
-            if isinstance(node.target, operators):
+            # OpOverloadPacket and OpOverload
+            if isinstance(node.target, (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))):
                 promised = node.meta.get("example_value", node.meta.get("val"))
-                text = _fake_difference(result, promised)
-                if text is not None:
+                if (text := _fake_difference(result, promised)) is not None:
                     raise WrongFake(f"{node.target}: {text}")
             return result
 

@@ -49,8 +49,7 @@ def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = N
     found.median = float(counted.nan_to_num(0.0).median()) if counted.numel() else None
     kind = torch.finfo(dtype)
     unit = kind.eps * torch.pow(2.0, torch.frexp(exact.nan_to_num(0.0, 0.0, 0.0))[1].double() - 1)
-    ulps = off / unit.clamp(min=kind.tiny * kind.eps)
-    found.ulps = float(ulps.max())
+    found.ulps = float((off / unit.clamp(min=kind.tiny * kind.eps)).max())
     return found
 
 

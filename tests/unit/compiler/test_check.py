@@ -247,7 +247,6 @@ def test_gradients_are_those_of_a_sum_that_is_not_constant() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return layer(x).softmax(-1)
 
-    call = RecordedCall(f, (torch.randn(5, 4),), {})
-    with Experiment(call) as experiment:
+    with Experiment(RecordedCall(f, (torch.randn(5, 4),), {})) as experiment:
         gradients = dict(experiment.run(Variant(f, True)).parts["gradients"])
     assert gradients["gradient of layer.weight"].abs().max() > 1e-3

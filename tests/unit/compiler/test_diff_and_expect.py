@@ -62,8 +62,7 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     allowed = Report(breaks=[found(2, "print(x)", allowed=True)])
     refused = Report(breaks=[found(2, "print(x)", "raised")])
     assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
-    of_a_log = Report(breaks=[found(2, "print(x)", allowed=None)])
-    assert of_a_log.diff(before).lines == ["nothing changed"]
+    assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(before).lines == ["nothing changed"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
 
 

@@ -128,8 +128,7 @@ def test_compiled_autograd_is_a_kind_of_its_own() -> None:
         with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
             layer(torch.ones(2, 3)).sum().backward()
 
-    report = seen(call)
-    assert [f.kind for f in report.frames if f.graph] == ["autograd"]
+    assert [f.kind for f in seen(call).frames if f.graph] == ["autograd"]
 
 
 def test_torchs_own_wrappers_are_nobodys_frames() -> None:

@@ -79,8 +79,7 @@ def test_an_interrupt_ends_the_list() -> None:
             raise KeyboardInterrupt
         return x + 1
 
-    sizes = [torch.ones(n) for n in (3, 5, 7)]
-    tried = try_inputs(RecordedCall(stops, (), {}), sizes, 1)
+    tried = try_inputs(RecordedCall(stops, (), {}), [torch.ones(n) for n in (3, 5, 7)], 1)
     assert [t.run.error for t in tried] == [None, INTERRUPTED]
 
 

@@ -134,8 +134,7 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     after = Break(
         id="b3", file="m.py", line=3, type="X", hints=["This graph break may have been caused by an earlier graph break."]
     )
-    guard = FailedGuard(kind="size", source="x")
-    recompile = Recompile(frame="f5", of="f4", failed_guards=[guard])
+    recompile = Recompile(frame="f5", of="f4", failed_guards=[FailedGuard(kind="size", source="x")])
     data = ReportData(breaks=[after, other, scalars("b0", 1), scalars("b1", 1)], recompiles=[recompile])
     found = causes(data)
     assert [c.breaks for c in found] == [["b2"], ["b0", "b1"], ["b3"], []]

@@ -102,8 +102,7 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
         compiled(torch.ones(2))
         compiled(torch.ones(2, dtype=torch.float64))
 
-    report = seen(call)
-    words = [recompile_words(r) for r in report.recompiles]
+    words = [recompile_words(r) for r in seen(call).recompiles]
     assert words[0] == ["factor was 2 when it was compiled, and is 3 now"]
     # 2.9 and 2.11 name the argument by its number
     assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {

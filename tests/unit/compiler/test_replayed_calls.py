@@ -115,6 +115,46 @@ def test_what_others_see_too_is_said_before_the_call(tmp_path: Path) -> None:
     library._destroy()
 
 
+def dumped(text: str) -> None:
+    Path("never").write_text(text)
+
+
+class Net(torch.nn.Module):
+    def __init__(self, path: str = "") -> None:
+        super().__init__()
+        self.text = path or str(os.unlink)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def export(self) -> None:
+        torch.save(self.state_dict(), "never")
+        dumped(self.text)
+
+    @property
+    def listing(self) -> int:
+        return os.system("ls")
+
+
+Other, net, held = type("Other", (Net,), {}), Net(), [Net().export]
+
+
+def test_what_the_call_may_use_is_what_its_code_names() -> None:
+    calls: list[tuple[Callable[..., Any], str | None]] = [
+        (lambda x: net(x) + len(net.text), None),  # as every model has, methods that this call does not use
+        (lambda x: net.export(), "save(), write_text()"),
+        (lambda x: held[0](), "save(), write_text()"),
+        (net.export, "save(), write_text()"),
+        (lambda x: net.listing, "system()"),
+        (lambda x: Other()(x), "unlink()"),
+        (lambda x: getattr(net, "ex" + "port")(), "save(), system(), unlink(), write_text()"),
+        (type("Saved", (Net,), {"forward": lambda self, x: torch.save(x, "never")})(), "save()"),
+    ]
+    for function, words in calls:
+        said = RecordedCall(function, (torch.ones(1),), {}).side_effects
+        assert [sentence.partition(":")[0] for sentence in said] == ([f"the call may use {words}"] if words else [])
+
+
 def test_usual_objects_are_nothing_to_say_of() -> None:
     first, log, locks = operator.itemgetter(0), np.log, [threading.Lock(), threading.RLock(), threading.Semaphore(2)]
     things = [io.SEEK_SET, Path("a"), torch.float32, np.dtype(int), np.float32(1), object(), torch.optim.AdamW([torch.ones(1)])]
