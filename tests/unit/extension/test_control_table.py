@@ -166,7 +166,5 @@ def test_run_again_on_functions_that_were_skipped_before(shell: Any, kernel: Cli
     allowed = kernel.again({"error_on_graph_break": True}, {"loop": "allow", "5": "allow"})
     assert [(b.line, b.outcome, b.allowed) for b in allowed.breaks] == [(5, "skipped", True)]
     assert [f.name for f in allowed.frames if f.status == "skipped"] == ["loop"]
-    again = shell.report("%%compile", *body)
-    assert not again.diff(first)
-    plain = shell("fn(x)").result
-    assert torch.equal(plain, (torch.ones(3) * 2 + 1) + 1)
+    assert not shell.report("%%compile", *body).diff(first)
+    assert torch.equal(shell("fn(x)").result, (torch.ones(3) * 2 + 1) + 1)

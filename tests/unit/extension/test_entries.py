@@ -34,8 +34,7 @@ def test_a_nested_function_of_an_edited_cell_belongs_to_it(shell):
     cell = ["if True:", "    def make():", "        def inner(x):", "            torch._dynamo.graph_break()",
             "            return x + 1", "        return inner", "def f(x): return make()(x)"]  # fmt: skip
     for call in ("f(x)", "f(x * 2)"):
-        report = shell.report("%%compile", *cell, call)
-        assert [b.cell for b in report.breaks] == [shell.number]
+        assert [b.cell for b in shell.report("%%compile", *cell, call).breaks] == [shell.number]
 
 
 def test_module_class_of_the_cell(shell):
@@ -246,8 +245,7 @@ def test_compiled_function_that_is_not_called(shell):
 
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     cell = ["def make(k):", "    return lambda t: t * k", "h = make(3)", "y = h(x)"]
-    report = shell.report("%%compile", *cell)
-    assert report.notes == ["h ran eagerly: to compile it, use -f make -f h."]
+    assert shell.report("%%compile", *cell).notes == ["h ran eagerly: to compile it, use -f make -f h."]
     assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1
     assert shell.ns["y"].tolist() == [3] * 3
 

@@ -56,8 +56,7 @@ def test_a_second_run_in_the_same_folder_reports_too(
     for run in ("first", "second"):
         for rank in (1, 0):
             own = {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_ERROR_FILE": f"/logs/{run}/attempt_0/{rank}/error.json"}
-            report = ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0)
-            assert (report is None) == (rank == 1)
+            assert (ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0) is None) == (rank == 1)
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")  # of several machines, nothing tells the runs apart
     for rank in (1, 0, 1, 0):
@@ -89,8 +88,7 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", [])
     assert main(["run", "--ranks-dir", "ranks", "train.py"]) == 0
-    rank = read_job(tmp_path / "ranks").rank(0)
-    assert rank.status == "finished"
+    assert read_job(tmp_path / "ranks").rank(0).status == "finished"
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANK")
     assert main(["run", "-o", "out.json", "train.py"]) == 1

@@ -41,8 +41,7 @@ def test_callees_find_what_the_cell_assigned(shell):
     report = shell.report("%%compile", "y = x + 1", "scale = 2.0", "z = helper(y)", "z")  # where it is bound already
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     del shell.ns["scale"]
-    done = shell("%%compile", "z = helper(x)", "scale = 2.0")
-    assert type(done.error) is NameError
+    assert type(shell("%%compile", "z = helper(x)", "scale = 2.0").error) is NameError
 
 
 @pytest.mark.parametrize(
@@ -78,8 +77,7 @@ def test_statements_that_bind_a_name_which_a_callee_may_read_end_a_part(shell, l
 def test_no_callee_sees_the_stand_in_of_a_name(shell, lines):
     """Where the plain cell raises NameError, a function behind a decorator, a method or a generator does so, too."""
     shell(*lines)
-    done = shell("%%compile", "z = get(x)", "late = 1")
-    assert type(done.error) is NameError
+    assert type(shell("%%compile", "z = get(x)", "late = 1").error) is NameError
     assert "z" not in shell.ns
 
 
@@ -90,8 +88,7 @@ def test_no_callee_sees_the_stand_in_of_a_name(shell, lines):
 )  # fmt: skip
 def test_a_walrus_that_was_skipped_binds_nothing(shell, statement):
     shell("no = False")
-    done = shell("%%compile", statement, "z = [late]")
-    assert type(done.error) is NameError
+    assert type(shell("%%compile", statement, "z = [late]").error) is NameError
     assert "z" not in shell.ns
 
 
@@ -157,8 +154,7 @@ def test_return_fails_before_anything_runs(shell):
 
 def test_known_difference_an_error_that_only_the_running_graph_finds(shell):
     """torch.compile binds names after the graph has run: an error inside the graph loses those that it would have bound."""
-    done = shell("%%compile", "y = x.clone() + 1", "z = y.nope")
-    assert type(done.error) is AttributeError
+    assert type(shell("%%compile", "y = x.clone() + 1", "z = y.nope").error) is AttributeError
     assert "y" not in shell.ns
 
 
@@ -221,8 +217,7 @@ def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
 
 
 def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
-    done = shell("%%compile -o report", "missing(x)")
-    assert type(done.error) is NameError
+    assert type(shell("%%compile -o report", "missing(x)").error) is NameError
     text = str(shell.ns["report"])
     assert "→ The name is not defined when this line runs: define or import it first." in text
     assert "Dynamo bug" not in text

@@ -37,8 +37,7 @@ def test_closure_and_method(shell):
     assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
     shell("class A:", "    def __init__(self, k): self.k = k", "    def m(self, x): return super().__repr__() and x + self.k",
           "a, b = A(1), A(2)")  # fmt: skip
-    done = shell("%%compile -f a.m", "a.m(x), b.m(x)")
-    assert [r.tolist() for r in done.result] == [[2] * 3, [3] * 3]
+    assert [r.tolist() for r in shell("%%compile -f a.m", "a.m(x), b.m(x)").result] == [[2] * 3, [3] * 3]
 
 
 def test_partials_and_callable_objects(shell):
@@ -46,8 +45,7 @@ def test_partials_and_callable_objects(shell):
           "class Add:", "    def __init__(self, k): self.k = k", "    def __call__(self, t): return t + self.k",
           "a, b = Add(3), Add(4)")  # fmt: skip
     for name, call, value in (("p", "p(x)", 3), ("a", "a(x)", 4), ("a", "[a(x), b(x)][0]", 4)):
-        done = shell(f"%%compile -f {name} -o report", call)
-        assert done.result.tolist() == [value] * 3
+        assert shell(f"%%compile -f {name} -o report", call).result.tolist() == [value] * 3
         report = shell.ns["report"]
         assert (report.compiled, report.summary.graphs, report.notes) == ([name], 1, [])
     with dynascope.observe() as recording, contextlib.suppress(Exception):
@@ -86,8 +84,7 @@ def test_function_the_user_compiled_before_is_traced_and_stays_a_cache_hit(shell
           "@torch.compile(backend=backend)", *BREAKS, "f(x)", "def g(x): return f(x)")  # fmt: skip
     graphs = len(shell.ns["count"])
     f = shell.ns["f"]
-    report = shell.report("%%compile -f f", "f(x)")
-    assert report.summary.breaks == 1
+    assert shell.report("%%compile -f f", "f(x)").summary.breaks == 1
     assert shell.ns["f"] is f
     shell("f(x)")
     assert len(shell.ns["count"]) == graphs
@@ -110,8 +107,7 @@ def test_compiled_function_stays_as_it_was_after_an_error_and_an_interrupt(shell
 
     switch = eval_frame._maybe_set_eval_frame
     for raised in ("KeyboardInterrupt", "ValueError('no')"):
-        done = shell("%%compile -f f", "f(x)", f"raise {raised}")
-        assert type(done.error).__name__ in raised
+        assert type(shell("%%compile -f f", "f(x)", f"raise {raised}").error).__name__ in raised
         assert f.__code__ is code
         assert eval_frame._maybe_set_eval_frame is switch
 
@@ -156,8 +152,7 @@ def test_uncalled_target_is_told(shell):
 )  # fmt: skip
 def test_bad_names_are_one_line(shell, name, message):
     shell("def block(x): return x", "blocks = torch.nn.ModuleList()")
-    done = shell(f"%%compile -f {name}", "ran = True")
-    assert done.text.strip() == f"UsageError: {message}"
+    assert shell(f"%%compile -f {name}", "ran = True").text.strip() == f"UsageError: {message}"
     assert "ran" not in shell.ns
 
 
