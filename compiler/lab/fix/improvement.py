@@ -205,16 +205,16 @@ def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
     return plural(more, "new recompile") if more > 0 else ""
 
 
-def before_end(run: Report, report: Report, plan: Plan, unchanged: Report) -> float:
-    """How many operations are in graphs when a graph break comes that ended the run, or a new one of its type.
+def ends(run: Report, report: Report, plan: Plan) -> list[Break]:
+    """The breaks at which a run would end that a break has ended: such a break, or one that the run does not have."""
+    known = {break_key(b, Plan())[0]: b.outcome for b in run.breaks}
+    found = [b for b in report.breaks if known.get(break_key(b, plan)[0], "raised") == "raised"]
+    return found if "raised" in known.values() else []
 
-    Infinity if there is none.  `unchanged`: the calls without any change.
-    """
-    ends = {(b.file, b.line, b.type) for b in run.breaks if b.outcome == "raised"}
-    types, known = {type for _, _, type in ends}, {break_key(b, Plan()) for b in unchanged.breaks}
-    keys = [(break_key(b, plan), report.frame(b.hits[0].frame)) for b in report.breaks if b.type in types]
-    found = [frame for key, frame in keys if (*key[0][:2], key[1]) in ends or key not in known]
-    return min((operations(report, frame) for frame in found), default=math.inf)
+
+def before_end(run: Report, report: Report, plan: Plan) -> float:
+    """How many operations are in graphs when the run would end at a break; infinity if it would not."""
+    return min((operations(report, report.frame(b.hits[0].frame)) for b in ends(run, report, plan)), default=math.inf)
 
 
 def gain(after: Report, before: Report) -> str:

@@ -338,7 +338,7 @@ class Search:
         """Add the settings that help together, if there is more than one break: only their sum is verified."""
         first, self._batch = self._steps[-1], math.inf
         made: dict[str, tuple[Candidate, str | None]] = {}
-        for b in self._ordered(first) if len(first.report.breaks) > 1 else ():
+        for b in breaks if len(breaks := self._ordered(first)) > 1 else ():
             for c in self._candidates(b, first, CANDIDATE_SOURCES[:1]):
                 if not c.edits:
                     made.setdefault(str(c.settings), (c, self._id(b, first)))
@@ -443,10 +443,16 @@ class Search:
         return None
 
     def _ordered(self, step: _Step) -> list[Break]:
-        """The breaks of a step; if the run was profiled, the most expensive come first."""
+        """The breaks of a step; if the run was profiled, the most expensive come first.
+
+        Of a run that ended at a break, those after it are left out: without them, it still ends there.
+        """
+        found, ends = step.report.breaks, improvement.ends(self._report, step.report, step.plan)
+        if ends and self._report.error is not None:
+            found = found[: found.index(ends[0]) + 1]
         measured = self._report.profile.breaks if self._report.profile is not None else []
         seconds = {cost.break_: cost.seconds or 0.0 for cost in measured}
-        return sorted(step.report.breaks, key=lambda b: -seconds.get(self._id(b, step) or "", 0.0))
+        return sorted(found, key=lambda b: -seconds.get(self._id(b, step) or "", 0.0))
 
     def _id(self, b: Break, step: _Step) -> str | None:
         """The run's id of a step's break; None if the run does not have it."""
@@ -573,8 +579,7 @@ class Search:
 
     def _why_worse_elsewhere(self, tried: _Tried, before: TrialResult) -> str:
         """What is worse with a plan, whatever became of a break; "" if nothing is."""
-        start = self._steps[0]
-        was, now = (improvement.before_end(self._report, t.ran.report, t.plan, start.report) for t in (start.tried, tried))
+        was, now = (improvement.before_end(self._report, t.ran.report, t.plan) for t in (self._steps[0].tried, tried))
         return "the run ends earlier then" if now < was else improvement.why_worse_elsewhere(tried.ran, before)
 
     # -- the end ------------------------------------------------------------------------------------------------------

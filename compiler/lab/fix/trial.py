@@ -93,6 +93,8 @@ class Trials:
         self._states = {id(call): SideState(call.target, call.arguments) for call in calls}
         #: what `seconds` compiles with: those of the run, but nothing is measured, and a break is never an error
         self._timed = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
+        #: settings of Dynamo that fullgraph implies
+        self._implied = {f"capture_{of}": True for of in ("scalar_outputs", "dynamic_output_shape_ops") if settings.fullgraph}
         #: with the default mode and options
         self.settings = self._timed.replace(mode=None, options={})
         self._cells = cells
@@ -131,7 +133,7 @@ class Trials:
             config.lenient_regions(),
             plan.in_force(helpers),
             compiling.environment(settings),
-            config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
+            config.dynamo_config(**self._implied, **{"suppress_errors": False} if strict else {}),
             retracing() as trace_anew,
         ):
 

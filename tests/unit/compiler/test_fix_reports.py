@@ -82,6 +82,18 @@ def test_a_change_with_which_a_strict_run_ends_earlier_is_no_fix() -> None:
     assert captured["Capture numbers that come out of tensors"].startswith("the run ends earlier then, and it only moves")
 
 
+def draws_and_prints(x: torch.Tensor) -> torch.Tensor:
+    y = x * x.sum().item()
+    print(y * random.random())
+    return y
+
+
+def test_a_change_with_which_a_strict_run_ends_where_it_ended_is_no_fix() -> None:
+    """It ends before the `print` that could move behind the graph; and fullgraph captures numbers as it is."""
+    reports = [fix(draws_and_prints, torch.ones(3), **{how: True}) for how in ("fullgraph", "error_on_graph_break")]
+    assert [[x.title for x in r.fixes or () if x.chosen] for r in reports] == [[], ["Capture numbers that come out of tensors"]]
+
+
 def moves_to_an_assert(x: torch.Tensor) -> torch.Tensor:
     for i in range(2):
         print(i)
