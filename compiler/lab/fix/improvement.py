@@ -208,8 +208,7 @@ def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
 def ends(run: Report, report: Report, plan: Plan) -> list[Break]:
     """The breaks at which a run would end that a break has ended: such a break, or one that the run does not have."""
     known = {break_key(b, Plan())[0]: b.outcome for b in run.breaks}
-    found = [b for b in report.breaks if known.get(break_key(b, plan)[0], "raised") == "raised"]
-    return found if "raised" in known.values() else []
+    return [b for b in report.breaks if "raised" in known.values() and known.get(break_key(b, plan)[0], "raised") == "raised"]
 
 
 def before_end(run: Report, report: Report, plan: Plan) -> float:
