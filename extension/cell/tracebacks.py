@@ -75,8 +75,7 @@ def as_text(shell: Any, error: BaseException) -> str:
     IPython shows no traceback of a SystemExit.
     """
     render = None if isinstance(error, SystemExit) else getattr(error, _RENDER_HOOK, None)
-    lines = render() if render is not None else _message(shell, error)
-    return _ESCAPE.sub("", "\n".join(lines))
+    return _ESCAPE.sub("", "\n".join(render() if render is not None else _message(shell, error)))
 
 
 def trimmed(trace: TracebackType | None) -> TracebackType | None:

@@ -546,7 +546,8 @@ def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
                 raise WrongFake(f"{node.target} changes an argument in place")
             # OpOverloadPacket and OpOverload
             if isinstance(node.target, (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))):
-                if (text := _fake_difference(result, node.meta.get("example_value", node.meta.get("val")))) is not None:
+                promised = node.meta.get("example_value", node.meta.get("val"))
+                if (text := _fake_difference(result, promised)) is not None:
                     raise WrongFake(f"{node.target}: {text}")
             return result
 
