@@ -90,7 +90,7 @@ class Run:
         self._chosen = chosen = self.settings if self.settings is not None else Settings()
         self._fix = self.fix_own if self.fix_own is not None else chosen if chosen.fix else None
         keeps = self.fix_own is None and (chosen.fix or chosen.second_call or chosen.profile is not None)
-        self._calls = CallRecorder(self.warn if chosen.check or chosen.profile is not None else None, keeps=keeps)
+        self._calls = CallRecorder(self.warn, keeps=keeps, has_last=bool(chosen.check) or chosen.profile is not None)
 
     @property
     def report(self) -> Report:
@@ -197,6 +197,8 @@ class Run:
         from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
+        effects = (effect for call in self._calls.kept for effect in call.side_effects)
+        report.notes += [effect for effect in dict.fromkeys(effects) if effect not in report.notes]
         show, cells = self.recording.show_progress, self.cells
         profiled = self._call if self._chosen.profile is not None else None
         with self.quiet():

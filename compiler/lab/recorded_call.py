@@ -512,12 +512,12 @@ class CallRecorder:
     These are the first call of each target, and the later ones that compile something.
     """
 
-    def __init__(self, warn: Say | None, *, keeps: bool) -> None:
+    def __init__(self, warn: Say, *, keeps: bool, has_last: bool) -> None:
         """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated.
 
-        Without it, the last call is not repeated.  `keeps`: whether calls are kept.
+        `keeps`: whether calls are kept; `has_last`: whether the last call is recorded, too.
         """
-        self._warn, self._keeps = warn, keeps
+        self._warn, self._keeps, self._has_last = warn, keeps, has_last
         self._warned: set[str] = set()
         #: the last call; None if there was none
         self.last: RecordedCall | None = None
@@ -536,16 +536,16 @@ class CallRecorder:
 
         `namespace`: for a cell's statements, the namespace whose names are restored before each replay.
         """
-        if self._warn is None and not self._keeps:
+        if not (self._keeps or self._has_last):
             return entry
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             may_keep = self._keeps and self._count_and_may_copy()
             call = None
-            if may_keep or self._warn is not None:
+            if may_keep or self._has_last:
                 self.last = call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
                 for sentence in call.side_effects:
-                    if self._warn is not None and sentence not in self._warned:
+                    if sentence not in self._warned:
                         self._warned.add(sentence)
                         self._warn(sentence)
             latest = call if may_keep else None, id(target), caches.compiles()

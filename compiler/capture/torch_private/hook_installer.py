@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from dynascope.compiler.builder.events import Code, Event, FrameEnd, Paused
+from dynascope.compiler.builder.events import Code, Event, FrameEnd, Paused, Stop
 from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import code_key, last_line, nested_code
@@ -178,6 +178,8 @@ class Attempt:
     error: BaseException | None = None
     #: id of a code object -> Dynamo's instructions for it, at the latest end of a graph
     instructions: dict[int, Any] = field(default_factory=dict)
+    #: `end.stopped` of the latest exception of Dynamo's own, and not of the program's, which traced code may catch
+    failed: list[Stop] = field(default_factory=list)
 
 
 class _Thread(threading.local):

@@ -223,6 +223,8 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
         error=id(error),
         in_try=translators.in_try(translator),
     ))  # fmt: skip
+    if not name.startswith("Observed"):
+        attempt.failed = list(chain)
 
 
 def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
@@ -240,7 +242,7 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],
-        stopped=list(attempt.end.stopped) if attempt is not None else [],
+        stopped=list(attempt.failed or attempt.end.stopped) if attempt is not None else [],
         compile_id=translators.current_compile_id(),
     ))  # fmt: skip
 

@@ -58,8 +58,7 @@ def of_seed_0() -> torch.Tensor:
     ids=["variance", "random numbers", "precision casts", "overflow"],
 )
 def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
-    found = checked(Program(function, (x,), "")).numbers
-    assert [remedy.change for remedy in found.remedies] == [change]
+    assert [remedy.change for remedy in checked(Program(function, (x,), "")).numbers.remedies] == [change]
 
 
 def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:

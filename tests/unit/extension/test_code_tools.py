@@ -11,8 +11,7 @@ from dynascope.compiler.source.syntax import bound_names, copied, own_statements
 
 def test_nodes_and_statements_of_any_depth_are_walked() -> None:
     """Python compiles deeper code than its recursion limit allows functions to follow."""
-    total = ast.parse("y = " + " + ".join(["a"] * 1500))
-    assert bound_names(total.body) == ["y"]
+    assert bound_names(ast.parse("y = " + " + ".join(["a"] * 1500)).body) == ["y"]
     chain = ast.parse("if a: b = 1\n" + "".join(f"elif a{i}: c{i} = 1\n" for i in range(600)))
     assert len(list(own_statements(chain.body))) == 2 * 601
 

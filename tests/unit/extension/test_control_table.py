@@ -161,8 +161,7 @@ def test_run_again_on_functions_that_were_skipped_before(shell: Any, kernel: Cli
             "    return x", "def fn(x):", "    return loop(x * 2) + 1", "fn(x)"]  # fmt: skip
     first = shell.report("%%compile", *body)
     assert [f.name for f in first.frames if f.status == "skipped"] == ["loop"]
-    refused = kernel.again({}, {"5": "error"})
-    assert [(b.line, b.outcome) for b in refused.breaks] == [(5, "raised")]
+    assert [(b.line, b.outcome) for b in kernel.again({}, {"5": "error"}).breaks] == [(5, "raised")]
     allowed = kernel.again({"error_on_graph_break": True}, {"loop": "allow", "5": "allow"})
     assert [(b.line, b.outcome, b.allowed) for b in allowed.breaks] == [(5, "skipped", True)]
     assert [f.name for f in allowed.frames if f.status == "skipped"] == ["loop"]

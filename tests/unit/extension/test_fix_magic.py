@@ -70,8 +70,7 @@ def test_a_view_tries_the_hints_of_the_compiler(shell: Any, kernel: Clicks) -> N
     code = ["def f(x):", "    y = x * x.sum().item()", "    print('here')", "    return y + 1"]
     shell("%%compile --backend eager", *code, "f(torch.ones(3))")
     view = kernel.view()
-    report = kernel.again({"second_call": True})
-    assert [trial.breaks for trial in report.trials] == [2, 1]
+    assert [trial.breaks for trial in kernel.again({"second_call": True}).trials] == [2, 1]
     step = "capture_scalar_outputs = True`: traced so, 2 graph breaks become 1. Remaining: 1 graph break."
     assert step in view.content["advice"]["first"]
     assert not view.content["advice"]["hints"]

@@ -57,8 +57,7 @@ def test_a_click_only_queues_and_can_be_taken_back(kernel: Clicks) -> None:
     for heard in view._callbacks:
         heard({"kind": "stop"})
     kernel.loop.run()
-    report = dynascope.last()
-    assert [g.run for g in report.graphs] == [None, None]
+    assert [g.run for g in dynascope.last().graphs] == [None, None]
     assert not view.busy
 
 

@@ -67,8 +67,7 @@ def test_syntax_error_looks_like_a_plain_cells(shell):
     done = shell("%%compile", "y = 1", "x = (")
     assert type(done.error) is type(plain.error)  # from Python 3.13 on, a subclass of SyntaxError
     assert isinstance(done.error, SyntaxError)
-    lines = done.text.splitlines()
-    assert lines[0].strip() == f"Cell In[{shell.number}], line 3"
+    assert done.text.splitlines()[0].strip() == f"Cell In[{shell.number}], line 3"
     assert "showsyntaxerror" not in vars(shell.ip)
 
 

@@ -93,8 +93,7 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
     monkeypatch.delenv("RANK")
     assert main(["run", "-o", "out.json", "train.py"]) == 1
     assert (tmp_path / "out.json").exists()
-    traceback = capsys.readouterr().err.splitlines()
-    assert f'File "{tmp_path / "train.py"}", line 3' in traceback[1]
+    assert f'File "{tmp_path / "train.py"}", line 3' in capsys.readouterr().err.splitlines()[1]
 
 
 def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,7 @@ def test_a_page_is_known_by_its_heading_its_first_paragraph_and_its_questions() 
     assert entry.title == "fullgraph, or an error"
     assert entry.words == "torch.compile is kind, and error_on_graph_break is not."
     assert entry.questions == ["What is it good for?"]
-    index = index_html([entry])
-    assert 'href="02_fullgraph.html#What-is-it-good-for?"' in index
+    assert 'href="02_fullgraph.html#What-is-it-good-for?"' in index_html([entry])
 
 
 def test_pictures_become_live_views_and_hidden_parts_go(tmp_path: Path) -> None:

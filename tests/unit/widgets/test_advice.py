@@ -184,8 +184,7 @@ def test_the_static_table_says_what_to_do() -> None:
     r = loop()
     for b in r.breaks:
         b.hints = ["Use `torch.cond` <here>."]
-    html = static_html(r)
-    assert html.count("→ Use torch.cond &lt;here&gt;.") == len(r.breaks)
+    assert static_html(r).count("→ Use torch.cond &lt;here&gt;.") == len(r.breaks)
 
 
 @pytest.mark.parametrize(
