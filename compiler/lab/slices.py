@@ -453,8 +453,7 @@ def profile_of(
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
-            "when the call was repeated; its time belongs to none of the report's graphs. To have it in the report, call the "
-            "function twice"
+            "when the call was repeated; its time belongs to none of the report's graphs"
         )
     return result
 

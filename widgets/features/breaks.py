@@ -170,7 +170,7 @@ def is_on_a_number(b: Break) -> bool:
 def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     is_false, is_unknown = b.error.startswith(_FALSE), b.type == _UNKNOWN_NAME  # which the compiler takes for a bug of its own
-    is_sparse = "sparse tensor" in b.type.lower()  # torch advises to make it outside, or fullgraph=False: neither helps
+    is_sparse = re.search("sparse tensor|strided nested", b.type.lower()) is not None  # torch advises what does not help
     told = not (is_by_design(b) or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
@@ -204,7 +204,7 @@ def advice(report: Report, b: Break) -> list[str]:
          "Call it outside of the compiled code, and pass its result in."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
-        (is_sparse, "No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense."),
+        (is_sparse, "No graph can have such a tensor: move what uses it out of the compiled code, or make it dense."),
         (is_by_design(b), BY_DESIGN if b.outcome == "resumed" else TRAINING),
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
@@ -215,7 +215,8 @@ def advice(report: Report, b: Break) -> list[str]:
         moves = f" If there is more, move the {moved}, with any loop, `with` or `try` around it, into a function of its own."
         names = listed(dict.fromkeys(f"`{qualified(f)}`" for _, f in own or frames), 2) or "the frame"
         # every function around an error would meet it, too
-        rest = f"Any other code of {names} runs eagerly because of this break.{'' if b.error else moves}"
+        what = "The rest" if only_rest_is_eager(report, b) else "Any other code"
+        rest = f"{what} of {names} runs eagerly because of this break.{'' if b.error or is_sparse else moves}"
         catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
         raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this

@@ -116,20 +116,21 @@ def _line(broken: Break) -> str:
 
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
-    name, places = expected.name, Places(report)
+    name, places, added = expected.name, Places(report), {id for run in report.inputs or () for id in run.frames}
     lines: list[str] = []
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
-        return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: run it with --check, or check=True"])])
+        return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: only --check, or check=True, does"])])
     if name in ("breaks", "unexpected"):
         lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
         resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
         lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
     elif name == "recompiles":
-        lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]
+        again = [r for r in compiled_again(report) if r.frame not in added]
+        lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in again]
     elif name in ("graphs", "ops"):
-        for g in report.graphs:
+        for g in (g for g in report.graphs if g.frame not in added):
             at, ops = places.graph(g), "ops unknown" if g.ops is None else plural(g.ops, "op")
             lines.append(f"{g.id} in {report.frame(g.frame).name}{' at ' * bool(at)}{at}, {ops}")
         statuses = {f.status for f in report.frames} - {"ignored"}

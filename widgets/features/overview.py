@@ -215,7 +215,11 @@ class CauseWords:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
-        own = (s for s in steps if not s.startswith(("Any other code of", "Meant to be here?", "It is one place", *GENERAL)))
+        own = (
+            s
+            for s in steps
+            if not s.startswith(("Any other code of", "The rest of", "Meant to be here?", "It is one place", *GENERAL))
+        )
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def for_sizes(self, step: str) -> str:

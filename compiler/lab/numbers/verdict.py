@@ -75,7 +75,7 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
     if exact.error is not None:
         found.why_not = f"followed in float64, the call raised {error_words(exact.error)}"
     elif exact.lowest is None or torch.finfo(exact.lowest).eps <= torch.finfo(torch.float64).eps:
-        found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers'}"
+        found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers with torch'}"
     elif compiled.drew or eager.drew:
         found.why_not = DRAWS
     if found.why_not:

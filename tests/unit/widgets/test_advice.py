@@ -148,6 +148,10 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     assert model["breaks"][0]["outcome_text"] == "rest runs eagerly"
     assert model["details"]["b0"]["facts"][0][1] == "the rest of the frame runs eagerly"
     assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
+    report = broken_in_the_middle()
+    report.breaks[0].type = "Attempted to wrap strided NestedTensor"
+    assert advice(report, report.breaks[0])[0].startswith("No graph can have such a tensor: ")
+    assert "The rest of `f` runs eagerly because of this break." in advice(report, report.breaks[0])
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["sources"][0]["lines"])
     assert outcome_words(Places(loop()), loop().breaks[1], brief=True) == "frame skipped"
     report = one_break()
