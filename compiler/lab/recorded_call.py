@@ -34,7 +34,7 @@ import types
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO, cast
+from typing import Any
 
 import torch
 
@@ -93,14 +93,24 @@ def torch_random_states() -> list[State]:
     return [State(*pair, same_numbers) for pair in pairs]
 
 
-class _Stream:
-    """A stream that keeps the output of one thread and passes on the others' output, because all threads share `sys.stdout`."""
+class _Bytes:
+    """What a text stream writes to: keeps the bytes of one thread and passes on the others', as all threads share `sys.stdout`.
 
-    def __init__(self, stream: Any, kept: io.TextIOWrapper) -> None:
+    The text stream itself is one as Python makes it: Dynamo breaks at its methods as at those of the stream in its place.
+    """
+
+    def __init__(self, stream: Any, kept: io.BytesIO) -> None:
         self._stream, self._kept, self._thread = stream, kept, threading.get_ident()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kept if threading.get_ident() == self._thread else self._stream, name)
+
+    def write(self, data: bytes) -> Any:
+        is_own = threading.get_ident() == self._thread
+        return self._kept.write(data) if is_own else self._stream.write(data.decode(errors="replace"))
+
+    def close(self) -> None:
+        """Nothing: whichever thread drops the text stream last, the stream in its place stays open."""
 
 
 @dataclass
@@ -122,8 +132,8 @@ def held_back_output() -> Iterator[HeldBack]:
     """
     held, handle = HeldBack(), logging.Logger.callHandlers
     written = io.BytesIO()
-    kept = io.TextIOWrapper(written, encoding="utf-8", errors="replace", newline="", write_through=True)
-    out, err = [cast(TextIO, kept if stream is None else _Stream(stream, kept)) for stream in (sys.stdout, sys.stderr)]
+    kept: list[Any] = [written if stream is None else _Bytes(stream, written) for stream in (sys.stdout, sys.stderr)]
+    out, err = [io.TextIOWrapper(data, "utf-8", "replace", newline="", write_through=True) for data in kept]
 
     def collect(logger: logging.Logger, record: logging.LogRecord) -> None:
         if threading.get_ident() != held.thread or record.name.partition(".")[0] == "torch":
@@ -139,7 +149,6 @@ def held_back_output() -> Iterator[HeldBack]:
         try:
             yield held
         finally:
-            kept.flush()
             held.thread, held.printed = 0, written.getvalue().decode()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -69,6 +70,12 @@ def test_a_break_in_a_hook_that_is_removed_is_not_one_of_the_first_call() -> Non
     report = dynascope.explain(lambda x: (model(x), remove())[0], backend="eager", second_call=True)(torch.ones(3))
     assert set(first_only(report)) == {None}
     assert "second call: not traced: hooks of its modules have been removed since" in report.notes
+
+
+def test_a_stream_whose_output_is_held_back_has_the_same_graph_breaks() -> None:
+    report = dynascope.explain(lambda x: (sys.stdout.write("step"), x)[1], backend="eager", second_call=True)(torch.ones(3))
+    assert report.breaks[0].outcome == "resumed"
+    assert report.notes == ["second call: it has the same graph breaks"]
 
 
 def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
