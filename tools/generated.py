@@ -19,11 +19,12 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+import msgspec
 from typing_extensions import NotRequired
 
 from dynascope.compiler import report
 from dynascope.compiler.ranks import report as ranks_report
-from dynascope.compiler.report.data import json_schema
+from dynascope.compiler.report.data import Part
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
 from dynascope.widgets import model
 from tools.environment import CONSTRAINTS, ROOT
@@ -89,20 +90,23 @@ def _help(f: dataclasses.Field[Any]) -> str:
 
 def json_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report, from the types of `dynascope.compiler.report`."""
-    return schema_text(json_schema(report.Report, "schema", report.SCHEMA))
+    return schema_text(report.Report, "schema", report.SCHEMA)
 
 
 def ranks_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report of ranks."""
-    return schema_text(json_schema(ranks_report.RanksReport, "ranks_schema", ranks_report.SCHEMA))
+    return schema_text(ranks_report.RanksReport, "ranks_schema", ranks_report.SCHEMA)
 
 
-def schema_text(schema: dict[str, Any]) -> str:
-    """A JSON Schema as text, the same under every Python: from 3.13 on, docstrings come without their indentation."""
+def schema_text(cls: type[Part], key: str, version: int) -> str:
+    """The JSON Schema of the data of a report, the same under every Python: from 3.13 on, docstrings are not indented."""
+    schema = msgspec.json.schema(cls)
+    top = schema["$defs"][cls.__name__]
+    top["properties"][key], top["required"] = {"const": version}, [key]
     for part in schema["$defs"].values():
         if "description" in part:
             part["description"] = inspect.cleandoc(part["description"])
-    return json.dumps(schema, indent=1) + "\n"
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=1) + "\n"
 
 
 def wire_types(present: str = "") -> str:

@@ -83,14 +83,6 @@ def load(cls: type[AnyReport], data: Any, what: str, key: str, version: int) -> 
         return msgspec.convert(data, cls)
 
 
-def json_schema(cls: type[Part], key: str, version: int) -> dict[str, Any]:
-    """The JSON Schema of the data of a report."""
-    schema = msgspec.json.schema(cls)
-    top = schema["$defs"][cls.__name__]
-    top["properties"][key], top["required"] = {"const": version}, [key]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
     "not empty", "missing", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "freed",
