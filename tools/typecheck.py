@@ -47,11 +47,7 @@ def types(real: dict[str, str]) -> int:
     """Run mypy and return its exit status; its messages name the real files, not the copies."""
     up = os.path.relpath(ROOT, COPY) + os.sep  # prefix of the tools' paths, which are not copied
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file", str(ROOT / "pyproject.toml")]
-    environ = {
-        **os.environ,
-        "MYPYPATH": os.pathsep.join([str(COPY), str(ROOT)]),
-        "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache"),
-    }
+    environ = {**os.environ, "MYPYPATH": os.pathsep.join([str(COPY), str(ROOT)]), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
     done = subprocess.run(
         [*command, "-p", "dynascope", "-p", "tools"], cwd=str(COPY), env=environ, capture_output=True, text=True
     )

@@ -202,13 +202,7 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     while frames and not finished and frames[-1].status == "unfinished":
         frames.pop()
     return [
-        Step(
-            frame=f,
-            graph=graphs.get(f.graph or ""),
-            broken=breaks.get(f.id),
-            recompile=recompiles.get(f.id),
-        )
-        for f in frames
+        Step(frame=f, graph=graphs.get(f.graph or ""), broken=breaks.get(f.id), recompile=recompiles.get(f.id)) for f in frames
     ]
 
 

@@ -97,10 +97,7 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x), or use -f with the module."),
         (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), or use -f f."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...), or use -f f."),
-        (
-            ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
-            "f ran eagerly: to compile it, use -f f.",
-        ),
+        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
     ],
 )
 def test_nothing_compiled_names_the_cure(shell, lines, said):

@@ -30,11 +30,7 @@ from dynascope.options import command_line
         ("--device tpu9", "1", "device 'tpu9' cannot be used here"),
         ("--backend inductor --mode max-autotune --options a=1", "1", "give --mode or --options, not both"),
         ("--options a", "1", "--options a: write it as KEY=VALUE"),
-        (
-            "--backend inductor --options max_autotun=1",
-            "1",
-            "Inductor has no option 'max_autotun': did you mean max_autotune?",
-        ),
+        ("--backend inductor --options max_autotun=1", "1", "Inductor has no option 'max_autotun': did you mean max_autotune?"),
         ("--backend inductor --options max_autotune=often", "1", "Inductor's option max_autotune takes a bool, not 'often'"),
         ("--save report.pdf", "1", "--save report.pdf: the name must end in one of .html"),
         ("--save /dev/null/a.html", "1", "--save /dev/null/a.html: /dev/null is not a writable folder"),
