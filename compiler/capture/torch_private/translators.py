@@ -304,9 +304,7 @@ def graph_nodes(graph: Any) -> list[Node]:
                 spec: Any = value._spec  # type: ignore[attr-defined]
                 placements = f", {spec.format_shard_order_str(spec.placements, spec.shard_order)}"
             return f"{type(value).__name__}({core}{placements})"
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return f"Sym({value!r})"
-        return None
+        return f"Sym({value!r})" if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) else None
 
     @functools.cache
     def place(trace: str | None) -> tuple[str | None, int | None]:

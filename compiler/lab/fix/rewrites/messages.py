@@ -146,9 +146,8 @@ def _leaves(value: ast.expr) -> list[ast.expr]:
         return [leaf for part in getattr(value.right, "elts", [value.right]) for leaf in _leaves(part)]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Constant):
         return [leaf for a in value.args for leaf in _leaves(a)]
-    if isinstance(value, ast.Constant | ast.Lambda) or dotted(value).startswith(("sys.", "warnings.")):
-        return []
-    if isinstance(value, ast.Name) and value.id[:1].isupper():  # a class: the category of a warning
+    is_class = isinstance(value, ast.Name) and value.id[:1].isupper()  # the category of a warning
+    if isinstance(value, ast.Constant | ast.Lambda) or is_class or dotted(value).startswith(("sys.", "warnings.")):
         return []
     return _numbers(value) or [value]
 
