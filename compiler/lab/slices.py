@@ -23,7 +23,8 @@ The cost of a break is the time that would be saved without the break *and* its 
 guard checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The
 tensor ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would
 gain.  So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at
-most the time in which the devices were idle.  The cost of a break that only makes Dynamo skip frames is unknown.
+most the time in which the devices were idle.  The cost of a break that makes Dynamo skip a frame is
+unknown, also where a caller of that frame is resumed after it.
 """
 
 from __future__ import annotations
@@ -546,7 +547,7 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
             is_known = is_all_known and b.outcome != "skipped" and b.id not in before_rest
             cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown")
-        elif b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
+        elif b.outcome == "skipped":
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
         else:

@@ -187,9 +187,9 @@ def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
 
 def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     skipped = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="x.py", line=1, status="skipped", stopped_by="b0")
-    hit = Hit(frame="f0", line=2, outcome="skipped")
+    hits = [Hit(frame="f0", line=2, outcome="skipped"), Hit(frame="f2", line=2, outcome="resumed")]  # the other: of a caller
     later = Break(id="b1", file="x.py", line=3, outcome="skipped", hits=[Hit(frame="f1", line=3, outcome="skipped")])
-    report = Report(frames=[skipped], breaks=[Break(id="b0", file="x.py", line=2, outcome="skipped", hits=[hit]), later])
+    report = Report(frames=[skipped], breaks=[Break(id="b0", file="x.py", line=2, outcome="skipped", hits=hits), later])
     profile = slicing.profile_of([event(slicing.CALL, 0, 1000), event("aten::mm", 100, 300)], report)
     cost, other = profile.breaks
     assert other.method == "unknown", "perhaps the frame ran, as eager code: the call does not show it"
