@@ -38,8 +38,8 @@ class EntryPoints:
         self._run: Run | None = run
         self._compiles_others = not definitions
         self._accepted = [d for d in definitions if d.refused is None]
-        #: (id of a bound method's object, id of its function), or (id,) of another callee -> (these objects, entry point)
-        self._entries: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
+        #: (id of a bound method's object, id of its function), or (id,) of another callee -> (these objects, entry point, name)
+        self._entries: dict[tuple[int, ...], tuple[tuple[Any, ...], Any, str]] = {}
         #: names of the entry points that the cell has called
         self.called: list[str] = []
         #: names of what the cell has called that `-f` could compile
@@ -81,12 +81,13 @@ class EntryPoints:
                     if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
                         self.uncompiled.append(name)
                     return callee
-            self.called += [name] if name not in self.called else []
             # also the wrapper of a decorator: all of these share one code object, and runs would fill its cache
             for function in (target, marks.undecorated(target)):
                 self._run.retrace(function)
-            self._entries[key] = (parts, self._run.entry_point(target, name=name))
-        return self._entries[key][1]
+            self._entries[key] = parts, self._run.entry_point(target, name=name), name
+        _, entry, called = self._entries[key]
+        self.called += [called] if called not in self.called else []
+        return entry
 
     def _name_of_definition(self, target: Any) -> str | None:
         """The name of the cell's definition that a call of `target` runs; None if it is no entry point of the cell's."""
@@ -125,11 +126,11 @@ class EntryPoints:
 
     @property
     def has_called_a_module(self) -> bool:
-        return any(is_module(parts[-1]) for parts, _ in self._entries.values())
+        return any(is_module(parts[-1]) for parts, *_ in self._entries.values())
 
     def to_keep(self) -> dict[int, Any]:
         """Compiled entry points by the id of the plain function or module, for `--keep`."""
-        return {id(parts[0]): entry for parts, entry in self._entries.values() if len(parts) == 1}
+        return {id(parts[0]): entry for parts, entry, _ in self._entries.values() if len(parts) == 1}
 
     def close(self) -> None:
         """Release the user's objects; code that still holds `self` (a generator expression) makes plain calls afterwards."""

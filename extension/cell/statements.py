@@ -88,8 +88,8 @@ class CellStatements:
         self._run, self._called = run, called
         #: for each run so far: the names that were bound when it began, and those that it binds
         self._runs: list[tuple[set[str], set[str]]] = []
-        #: statements that ran uncompiled, with the reason why
-        self._uncompiled: list[tuple[ast.stmt, str]] = []
+        #: statements that ran uncompiled, with the reason why, and the names of what each of them called compiled
+        self._uncompiled: list[tuple[ast.stmt, str, list[str]]] = []
 
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression."""
@@ -106,21 +106,23 @@ class CellStatements:
                 reason = why_uncompiled(left[0], self.namespace) or (_SHOWS if _shows(left[0]) else _UNBOUND)
             left = left[len(run) or 1 :]
             for statement in uncompiled:
-                self._uncompiled.append((statement, reason))
+                self._called.called = []
+                self._uncompiled.append((statement, reason, self._called.called))
                 value = run_statement(self.shell, self.cell, statement, self._called.compile)
         return value
 
     def notes(self) -> list[str]:
         """What the report says about statements that ran uncompiled."""
-        noted = [(statement, reason) for statement, reason in self._uncompiled if reason not in _NO_NOTE]
+        noted = [uncompiled for uncompiled in self._uncompiled if uncompiled[1] not in _NO_NOTE]
         if not noted:
             return []
-        numbers = {n for statement, _ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1)}
-        uncompiled = {id(statement) for statement, _ in self._uncompiled}
+        numbers = {n for statement, *_ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1)}
+        uncompiled = {id(statement) for statement, *_ in self._uncompiled}
         shared = any(s.lineno in numbers for s in self.cell.statements if id(s) not in uncompiled)  # `y = f(x); y.backward()`
         lines = "parts of " * shared + line_ranges(numbers)
-        reasons = dict.fromkeys(part for _, reason in noted for part in reason.split(", "))
-        called = f"; what is called there went to the compiler: {', '.join(self._called.called)}" if self._called.called else ""
+        reasons = dict.fromkeys(part for _, reason, _ in noted for part in reason.split(", "))
+        called = ", ".join(dict.fromkeys(name for *_, names in noted for name in names))
+        called = called and f"; what is called there went to the compiler: {called}"
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
         if _TRAINS in reasons and self._called.has_called_a_module:
             how = "put both into a function and call that; leave zero_grad, backward and step outside"

@@ -145,6 +145,14 @@ def test_what_ran_outside_is_told(shell):
     assert report.summary.graphs == 1
 
 
+def test_only_what_the_noted_lines_call_is_said_to_be_called_there(shell):
+    shell("def f(t): return t + 1")
+    eager, default = 'torch.compiler.set_stance("force_eager")', 'torch.compiler.set_stance("default")'
+    for line, last in (("y = f(x)", ")."), ("number: int = f(x)", ", annotation); what is called there went to the compiler: f.")):
+        notes = shell.report("%%compile", eager, line, "y = f(x)", default).notes
+        assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){last}")
+
+
 def test_return_fails_before_anything_runs(shell):
     done = shell("%%compile", "y = 1", "return 3")
     assert type(done.error) is SyntaxError
