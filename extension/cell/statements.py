@@ -71,7 +71,7 @@ _SETTING = re.compile(
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
-_MAKES, _TRAINS = "new modules and optimizers", "backward or optimizer steps"
+_TRAINS = "backward or optimizer steps"
 _STATES, _OWN = "states of modules and copies", "calls of compiled code"
 _UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
 #: reasons that are worth no note
@@ -329,8 +329,9 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
     made = _value(name, namespace)
     if (type(made) is FunctionType or is_module(made)) and (marks.is_compiled(made) or marks.is_compiled_in_place(made)):
         return _OWN  # a trace would go into it, without its own settings
-    if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
-        return _MAKES
+    for base in (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains):
+        if isinstance(made, type) and issubclass(made, base):
+            return f"a new {base.__name__}"
     if called in ("state_dict", "load_state_dict") or made is copy.deepcopy:
         return _STATES  # in a trace, a copy of a module's state is empty
     is_training = called == "backward" or made is torch.autograd.grad or issubclass(type(_value(owner, namespace)), trains)

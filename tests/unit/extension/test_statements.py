@@ -134,7 +134,7 @@ def test_statements_that_mean_something_else_in_a_function(shell, lines, name, v
 
 def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell):
     report = shell.report("%%compile", "import re", "m = torch.compile(torch.nn.ReLU())", "a = re.compile('a+')", "y = m(x)")
-    why = "torch.compile(), new modules and optimizers, re.compile(), calls of compiled code"
+    why = "torch.compile(), a new Module, re.compile(), calls of compiled code"
     assert report.notes[0] == f"lines 3–5 ran uncompiled ({why})."
     assert (report.compiled, report.summary.graphs, report.summary.skipped) == (["ReLU"], 1, 0)
 
@@ -143,14 +143,16 @@ def test_what_ran_outside_is_told(shell):
     report = shell.report("%%compile", "dir = x + 1; number: int = 3")  # only a read of `dir` is about the frame
     assert report.notes == ["parts of line 2 ran uncompiled (annotation)."]
     assert report.summary.graphs == 1
+    report = shell.report("%%compile", "loader = torch.utils.data.DataLoader(x)", "y = x + 1")
+    assert report.notes == ["line 2 ran uncompiled (a new DataLoader)."]
 
 
 def test_only_what_the_noted_lines_call_is_said_to_be_called_there(shell):
     shell("def f(t): return t + 1")
     eager, default = 'torch.compiler.set_stance("force_eager")', 'torch.compiler.set_stance("default")'
-    for line, last in (("y = f(x)", ")."), ("number: int = f(x)", ", annotation); what is called there went to the compiler: f.")):
+    for line, said in (("y = f(x)", ")."), ("y: int = f(x)", ", annotation); what is called there went to the compiler: f.")):
         notes = shell.report("%%compile", eager, line, "y = f(x)", default).notes
-        assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){last}")
+        assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){said}")
 
 
 def test_return_fails_before_anything_runs(shell):
@@ -188,7 +190,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     first, second = report.notes
-    reasons = "new modules and optimizers, backward or optimizer steps"
+    reasons = "a new Module, a new Optimizer, backward or optimizer steps"
     assert first == f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."
     assert second.startswith("to have the forward pass and the loss in one graph, put both into a function")
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
