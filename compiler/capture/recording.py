@@ -62,8 +62,6 @@ class Recording:
         self.called: list[str] = []
         #: those in `called` that the user's code compiled: `compiles` did not announce them
         self.users_own: list[str] = []
-        #: modules of torch's own that the user compiled in place and that were called
-        self._torchs_own: list[str] = []
         self._targets: dict[int, str | None] = {}
         #: id of a compiled function that was called -> the name to show
         self.called_as: dict[int, str] = {}
@@ -198,8 +196,6 @@ class Recording:
             return event
         announced = event.target in self._targets or code.name == STATEMENTS
         self.called_as[event.target] = user_name(name)
-        if in_torch(code.file) and code.name == "forward" and not announced and name not in self._torchs_own:
-            self._torchs_own.append(name)
         for names in (self.called,) if announced else (self.called, self.users_own):
             if name not in names:
                 names.append(name)
@@ -228,14 +224,19 @@ class Recording:
     def _build_report(self, error: BaseException | None, *, has_ended: bool) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, FrameEnd) for e in self.events):
             self._note_eager(has_compiled=any(isinstance(e, CacheHit) for e in self.events))
-            if self._torchs_own and not self.notes:
-                why = "Dynamo leaves a module of torch's own alone where `model.compile()` compiles it"
-                own = ", ".join(self._torchs_own)
-                self.notes.append(f"{own}: nothing was compiled, because {why}: use torch.compile(model).")
+        # Dynamo has a frame of each function that it compiles, but of no module of torch's own that is compiled in place
+        framed = {e.code.uid for e in self.events if isinstance(e, FrameEnd | CacheHit)}
+        calls = [e for e in self.events if isinstance(e, CompiledCall)]
+        own = [e for e in calls if e.code.name == "forward" and in_torch(e.code.file) and e.code.uid not in framed]
+        left = dict.fromkeys(e.name for e in own)
+        compiled = [n for n in self.compiled or self.called if n not in left or any(e.name == n for e in calls if e not in own)]
+        why = "Dynamo leaves a module of torch's own alone where `model.compile()` compiles it: use torch.compile(model)."
         facts = RecordingFacts(
             strings=caches.interned_strings(), cell_of=self._cells, owner_thread=self._thread, settings=self.settings,
             no_end_words="the recording ended before this compile did" if has_ended else "still compiling",
-            compiled=self.compiled or self.called, notes=self.notes, hooks={**self.hooks, **torch_private.missing},
+            compiled=compiled or self.called * bool(framed),  # without others, they have called what has frames
+            notes=[*self.notes, *(f"{name} ran eagerly, except for modules of yours in it, because {why}" for name in left)],
+            hooks={**self.hooks, **torch_private.missing},
             versions=versions(), old_functions=list(self._old_functions), calls=self._call_counts, error=error,
             failed_operation=translators.failed_operation(error.__traceback__) if isinstance(error, Exception) else "",
         )  # fmt: skip

@@ -71,17 +71,14 @@ class NamedTargets:
 
     def on(self) -> None:
         """Undo one `off`; after the last one, calls go to the compiled entry points."""
-        with self._lock:
-            self._times_off -= 1
-            for switch in self._switches.values():
-                switch.set(not self._times_off)
+        self.off(-1)
 
-    def off(self) -> None:
+    def off(self, times: int = 1) -> None:
         """Switch off: until the matching `on`, the program is the plain one, as compiled code must see it."""
         with self._lock:
-            self._times_off += 1
+            self._times_off += times
             for switch in self._switches.values():
-                switch.set(False)
+                switch.set(not self._times_off)
 
     def close(self) -> None:
         """Switch off for good and release the user's objects."""

@@ -53,19 +53,16 @@ class Doubles(torch.nn.Module):
 
 
 def test_a_module_of_torchs_own_that_is_compiled_in_place_is_said_to_run_eagerly() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    model, module = torch.nn.Sequential(torch.nn.ReLU()), torch.nn.Sequential(Doubles(), torch.nn.ReLU())
+    own, other = torch.compile(torch.nn.Sequential(), backend="eager"), torch.compile(Doubles(), backend="eager")
     model.compile(backend="eager")
-    with observe() as recording:
-        model(torch.ones(2, 3))
-    assert (recording.report.frames, [note.partition(",")[0] for note in recording.report.notes]) == (
-        [], ["Sequential: nothing was compiled"],
-    )  # fmt: skip
-    module = torch.nn.Sequential(Doubles(), torch.nn.ReLU())
     module.compile(backend="eager")
-    with observe() as recording:
-        module(torch.ones(2, 3))
-        module(torch.ones(2, 3))
-    assert (recording.report.summary.graphs, recording.report.notes) == (1, [])
+    for called, compiled in ([model], ""), ([model, other], "Doubles"), ([module], "Sequential"), ([own, model], "Sequential"):
+        for _ in range(2):  # the second time from compiled code
+            with observe() as recording:
+                _ = [f(torch.ones(2, 3)) for f in called]
+            assert ", ".join(recording.report.compiled) == compiled
+            assert recording.report.notes[0].startswith("Sequential ran eagerly, except for modules of yours in it")
 
 
 def test_everything_is_put_back() -> None:
