@@ -273,7 +273,8 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
         yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
     yield State(functools.partial(tensors.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
     if storage_of(tensor) is None:
-        write = functools.partial(_set_values, tensor)  # always: most layouts cannot be compared
+        write = torch.no_grad()(tensor.copy_)  # writing to `tensor.data` would change only a copy
+        # always: most layouts cannot be compared
         yield State(lambda: tensor, write, lambda now, before: False, lambda now: now.detach().clone())
     version, set_version = (functools.partial(f, tensor) for f in (tensors.version_of, tensors.set_version))
     yield State(version, set_version, operator.eq)
@@ -302,11 +303,6 @@ def _clear_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
     for hooks in tensors.hooks_of(tensor):
         if not any(hooks is kept for kept in before):
             hooks.clear()
-
-
-def _set_values(tensor: Any, kept: Any) -> None:
-    with torch.no_grad():
-        tensor.copy_(kept)  # writing to `tensor.data` would change only a copy
 
 
 def _set_history(tensor: Any, before: Any) -> None:

@@ -29,22 +29,16 @@ _LIBRARY = re.compile(PACKAGES)
 _PACKAGE = re.compile(rf"(?:{PACKAGES}|{PYTHON})(?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
 
 
+@functools.cache
 def _folders(*packages: str) -> tuple[str, ...]:
     """The folders of these packages as Python finds them, each with a separator at its end."""
     specs = [importlib.util.find_spec(name) for name in packages]
     return tuple(os.path.join(folder, "") for spec in specs if spec for folder in spec.submodule_search_locations or ())
 
 
-@functools.cache
 def torch_folder() -> str:
     """torch's folder with a separator at its end; "" where torch is not installed."""
     return next(iter(_folders("torch")), "")
-
-
-@functools.cache
-def _own_folders() -> tuple[str, ...]:
-    """dynascope's package folders; not the root of a checkout, where the user's files may be."""
-    return _folders("dynascope", "dynascope.compiler", "dynascope.widgets")
 
 
 @functools.cache
@@ -67,7 +61,8 @@ def origin(file: str) -> Origin:
     """Who the file belongs to; cells, and files in no known folder, belong to the user."""
     if _below_torch(file) is not None:
         return "torch"
-    if file.startswith(_own_folders()):
+    # not the root of a checkout, where the user's files may be
+    if file.startswith(_folders("dynascope", "dynascope.compiler", "dynascope.widgets")):
         return "dynascope"
     if _LIBRARY.search(file):
         return "library"

@@ -15,6 +15,8 @@ import inspect
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import takewhile
+from operator import is_
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -107,7 +109,7 @@ class _Switch:
 
     def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Make the call with the arguments that the jump passes; an operator, so that the jump needs no attribute."""
-        args, kwargs = arguments
+        args, kwargs = self._passed(*arguments)
         for _, receiver, entry in self.entries:
             if receiver is _ANY_RECEIVER or (args and args[0] is receiver):
                 called = self.targets.called
@@ -118,9 +120,18 @@ class _Switch:
                 finally:
                     self.targets.on()
         f = self.target  # the method of another object is called as the plain function; the other targets stay on
-        plain = FunctionType(self.plain, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-        plain.__kwdefaults__ = f.__kwdefaults__
-        return plain(*args, **kwargs)
+        plain = FunctionType(self.plain, f.__globals__, f.__name__, None, f.__closure__)  # the jump passes defaults, too
+        return plain(*arguments[0], **arguments[1])
+
+    def _passed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments without the function's defaults: what a call changes in one of these is there in the next call, too."""
+        f = self.target
+        if isinstance(f, FunctionType):
+            defaults, named = f.__defaults__ or (), f.__kwdefaults__ or {}
+            if len(args) == self.plain.co_argcount:
+                args = args[: len(args) - sum(takewhile(bool, map(is_, args[::-1], defaults[::-1])))]
+            kwargs = {name: value for name, value in kwargs.items() if value is not named.get(name, _ANY_RECEIVER)}
+        return args, kwargs
 
 
 def _jump_code(function: FunctionType, switch: _Switch) -> CodeType:
