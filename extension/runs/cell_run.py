@@ -35,6 +35,7 @@ from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler import compiling
+from dynascope.compiler.builder.events import FrameEnd
 from dynascope.compiler.capture.torch_private import hook_installer, marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
@@ -205,7 +206,10 @@ class CompiledCell:
             kept = targets.to_keep()
         uncalled = "was not called from outside of the compiled functions: call it in the cell to compile it by itself."
         refused = {name: f"was not compiled: {error}." for name, error in failed.items()}
-        notes += [f"-f {name} {refused.get(name, uncalled)}" for name in names if name not in targets.called]
+        framed = {e.code.uid for e in self.run.recording.events if isinstance(e, FrameEnd)}  # also below compiled functions
+        codes = {n: getattr(getattr(p[-1], "forward", p[-1]), "__code__", None) for n, p in targets.resolved.items()}
+        left = [name for name in names if name not in targets.called and (name in failed or id(codes[name]) not in framed)]
+        notes += [f"-f {name} {refused.get(name, uncalled)}" for name in left]
         if self.settings.keep:
             unkept = "was compiled in this cell only: it is no function or module with a name of its own, as what is kept is."
             for name in targets.called:
