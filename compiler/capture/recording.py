@@ -203,7 +203,7 @@ class Recording:
 
     def _advance(self, event: Event) -> bool:
         """Update the progress with an event; returns whether it changed."""
-        progress = self._progress
+        progress, before = self._progress, dict(self._progress)
         if isinstance(event, Trace) and "dynamo_start" in event.metadata:
             stack = event.metadata["dynamo_start"].get("stack")
             progress["now"] = user_name(str(stack[-1]["name"])) if stack else ""
@@ -211,9 +211,7 @@ class Recording:
             progress["graphs"] += 1
         elif isinstance(event, FrameEnd) and event.compile_id is not None:
             progress["frames"] += 1
-        else:
-            return False
-        return True
+        return progress != before
 
     def _note_eager(self, *, has_compiled: bool) -> None:
         """If torch.compile compiles nothing at the moment, note why."""

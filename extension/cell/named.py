@@ -80,7 +80,7 @@ class NamedTargets:
         with self._lock:
             self._times_off += times
             for switch in self._switches.values():
-                switch.set(not self._times_off)
+                switch.set(switch.plain if self._times_off else switch.jump)
 
     def close(self) -> None:
         """Switch off for good and release the user's objects."""
@@ -102,10 +102,7 @@ class _Switch:
         is_function = isinstance(target, FunctionType)
         self.plain: Any = target.__code__ if is_function else None
         self.jump: Any = _jump_code(target, self) if is_function else lambda *args, **kwargs: self @ (args, kwargs)
-        self._set: Callable[[Any], None] = partial(setattr, target, "__code__") if is_function else marks.compiled_call(target)
-
-    def set(self, on: bool) -> None:
-        self._set(self.jump if on else self.plain)
+        self.set: Callable[[Any], None] = partial(setattr, target, "__code__") if is_function else marks.compiled_call(target)
 
     def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Make the call with the arguments that the jump passes; an operator, so that the jump needs no attribute."""

@@ -37,7 +37,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import interruptible
@@ -273,10 +273,9 @@ class _CheckedReads(ast.NodeTransformer):
 
     def _checked(self, name: ast.Name, value: ast.expr) -> ast.expr:
         text = f"0 if {name.id} is not {self.placeholder} else {self.placeholder}({name.id!r})"
-        expression = ast.parse(text, mode="eval").body
+        expression = cast(ast.IfExp, ast.parse(text, mode="eval").body)
         for node in ast.walk(expression):
             ast.copy_location(node, name)
-        assert isinstance(expression, ast.IfExp)
         expression.body = value
         return expression
 

@@ -28,9 +28,7 @@ _ALONE = (
     "This graph alone, on made-up data of the recorded shapes: eager against what the backend makes of it, the time of each "
     "operation, and the memory it needs. Your tensors and modules take no part in it."
 )
-_DTYPES = {
-    "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
-}  # fmt: skip
+_DTYPES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64"}
 #: what nodes that are no operations are
 _KINDS = {"placeholder": "input", "output": "output", "get_attr": "param"}
 
