@@ -180,7 +180,11 @@ def _complete(tried: InputResult, report: Report) -> None:
         run.outcome = "recompiled" if again else "compiled"
         if run.eager_seconds is not None and measured is not None:
             run.payback, run.payback_calls = payback(measured, run.compile_seconds or None)
-    elif not ran:
-        run.outcome = "eager"
-        refused = (f.reason.partition(":")[0] for f in considered if f.status == "skipped" and f.reason)
-        run.reasons = list(dict.fromkeys(refused))
+    else:
+        run.outcome = "reused" if ran else "eager"
+        known = {f.compile_id for f in seen.frames}
+        compiled = [f for f in report.frames if f.status != "skipped" and f.compile_id in known]
+        # what comes after their breaks ran eagerly, in silence if it was refused for an earlier input
+        ended = {f.id for f in compiled} - {f.continues for f in compiled}
+        eager = [f for f in report.frames if f.status == "skipped" and (f.id in run.frames or f.continues in ended)]
+        run.reasons = list(dict.fromkeys(f.reason.partition(":")[0] for f in eager if f.reason))

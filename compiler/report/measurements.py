@@ -80,7 +80,7 @@ class InputRun(Part, kw_only=True):
     recompiles: int = 0
     #: the guard that failed, for each recompile
     failed_guards: list[FailedGuard] = []
-    #: why the call runs eagerly, in the compiler's words
+    #: why the call, or a part of it if the outcome is "reused", runs eagerly, in the compiler's words
     reasons: list[str] = []
     compile_seconds: float = 0.0
     #: median time of a later call, and the spread

@@ -185,7 +185,7 @@ def input_words(run: InputRun) -> str:
     words = {
         "failed": f"not measured: {run.error}", "compiled": f"compiled more code in {took}", "eager": f"runs eagerly{why}",
         "recompiled": f"recompiled {plural(run.recompiles, 'frame')} in {took}{why}",
-    }.get(run.outcome, "ran from compiled code")  # fmt: skip
+    }.get(run.outcome, f"runs partly eagerly{why}" if reasons else "ran from compiled code")  # fmt: skip
     if run.seconds is None or run.outcome == "failed":
         return words
     words += f"; a call takes {time_text(run.seconds)}"
@@ -205,11 +205,12 @@ def inputs_summary(report: Report) -> str:
     """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
     runs, of = report.inputs or [], a_call(report.profile).removeprefix("a call") if report.profile else ""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
-    eager, failed = (sum(r.outcome == outcome for r in runs) for outcome in ("eager", "failed"))
+    kinds = ["partly" if r.outcome == "reused" and r.reasons else r.outcome for r in runs]
     compiled = f"another compile ({seconds(sum(r.compile_seconds for r in many))})"
-    counts = ((len(many), "needs", "need", compiled), (eager, "runs", "run", "eagerly"))
+    counts = [(len(many), "needs", "need", compiled), (kinds.count("eager"), "runs", "run", "eagerly")]
+    counts.append((kinds.count("partly"), "runs", "run", "partly eagerly"))
     parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
-    parts += [f"{failed} could not be measured"] if failed else []
+    parts += [f"{failed} could not be measured"] if (failed := kinds.count("failed")) else []
     return f"{plural(len(runs), 'input')}{of}: {', '.join(parts) or 'none needs another compile in the recorded state'}"
 
 

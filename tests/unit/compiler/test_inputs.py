@@ -56,6 +56,12 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
     assert input_words(report.inputs[1]).startswith("runs eagerly: ")
     assert "recompile limit" in input_words(report.inputs[1]).replace("_", " ")
+    with torch._dynamo.config.patch(recompile_limit=2):  # the rest of a function that keeps its first graph
+        report = explain(lambda x, k: (x + 1, print(), x * ord(k))[2], backend="eager", profile=1, inputs=[
+            (torch.ones(2), k) for k in "bcda"])(torch.ones(2), "a")  # fmt: skip
+    told = [input_words(run).partition("; ")[0] for run in report.inputs]
+    assert told[1:] == ["runs partly eagerly: Dynamo recompile limit exceeded"] * 2 + ["ran from compiled code"]
+    assert inputs_summary(report).endswith(", 2 run partly eagerly")
 
 
 def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
