@@ -406,7 +406,7 @@ _LOCKS: dict[type, Callable[[Any], Any]] = {
     type(threading.Lock()): operator.methodcaller("locked"),
     type(threading.RLock()): operator.methodcaller("_is_owned"),
 }
-_CACHE = type(functools.lru_cache(len))
+CACHE = type(functools.lru_cache(len))
 _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
 _SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 #: types whose objects have no state beyond what is restored
@@ -622,7 +622,7 @@ def watched(value: Any) -> State | None:
     if held is not None:
         sentence = "a lock or a semaphore is in another state than before the call, and the next call could wait for it forever"
         return _reported(sentence, functools.partial(held, value), operator.eq)
-    if kind is _CACHE:
+    if kind is CACHE:
         name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
         sentence = f"the cache of {name} keeps what repeated calls have put into it"
         return _reported(sentence, lambda: value.cache_info().misses, operator.eq)

@@ -33,6 +33,7 @@ from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, OutOfTime, Refused, Verification, Verifier
+from dynascope.compiler.lab.objects import CACHE, Reachable
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, listed, plural
@@ -49,6 +50,8 @@ _SURE_SHARE = 0.4
 #: of calls in eager mode, which are conditional but come before all other changes: these hold with and without them
 _LATER = "Calls that were not recorded do not meet these graph breaks either, as they would in code for, say, every tenth call"
 _AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
+#: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
+_EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
@@ -322,6 +325,9 @@ class Search:
         """Compare a step for so long; without a limit, it is verified then, whatever is verified of the plan before it."""
         found = self._verifier.verify(step.plan, seconds=seconds, before=before)
         found.conditions |= settings.conditions(step.report, self._steps[0].report, step.plan.text)
+        were, stay = ({o.function for b in r.breaks for o in (b, *b.stack)} for r in (self._steps[0].report, step.report))
+        for name in sorted((were - stay) & _with_filled_caches(self._trials.calls)):
+            found.conditions[f"cache {name}"] = _EMPTY_CACHE.format(name)
         step.tried.found, step.is_verified = found, step.is_verified or seconds == math.inf
 
     # -- the search ---------------------------------------------------------------------------------------------------
@@ -773,6 +779,12 @@ class Search:
         waiting = self._has_conditional and not self._allows_conditions
         if time.perf_counter() - self._started > self._seconds * (_SURE_SHARE if waiting else 1):
             raise OutOfTime
+
+
+def _with_filled_caches(calls: Sequence[RecordedCall]) -> set[str]:
+    """Names of the functions under `functools.lru_cache` that the calls can reach and whose results have come from the cache."""
+    reached = (o for call in calls for o in Reachable([call.target, call.arguments]).objects if type(o) is CACHE)
+    return {str(getattr(o.__wrapped__, "__qualname__", "")) for o in reached if o.cache_info().hits}
 
 
 def _entry_name(call: RecordedCall) -> str:
