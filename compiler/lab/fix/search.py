@@ -561,7 +561,7 @@ class Search:
             if (refusal := why_refused(after.report)) is not None:
                 raise Refused(refusal)
             if fix.after.cost > 2 * (before.counts.cost or math.inf):
-                raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
+                raise Refused("a call after the first one does more outside graphs")
             if again := [*(Counter(after.compiled_again) - Counter(before.compiled_again))]:
                 raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and step.report.frame(problem.frame).name in after.compiled_again:
@@ -782,7 +782,7 @@ class Search:
 
 
 def _with_filled_caches(calls: Sequence[RecordedCall]) -> set[str]:
-    """Names of the functions under `functools.lru_cache` that the calls can reach and whose results have come from the cache."""
+    """Names of the functions under `functools.lru_cache` that the calls can reach and whose caches were of use."""
     reached = (o for call in calls for o in Reachable([call.target, call.arguments]).objects if type(o) is CACHE)
     return {str(getattr(o.__wrapped__, "__qualname__", "")) for o in reached if o.cache_info().hits}
 

@@ -30,7 +30,7 @@ from dynascope.compiler.lab.fix.variations import RECORDED, Variation
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
 from dynascope.compiler.patching import patched
-from dynascope.compiler.report import Counts, Report, plural
+from dynascope.compiler.report import Counts, Report
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
@@ -67,10 +67,6 @@ class TrialResult:
             breaks=len(self.report.breaks), graphs=found.graphs, graph_runs=self.graph_runs, eager_ops=self.eager_ops,
             recompiles=None if self.compiled_again else found.recompiles, seconds=self.seconds,
         )  # fmt: skip
-
-    def words(self) -> str:
-        """What the cost of a call after the first one is made of."""
-        return f"{plural(self.graph_runs or 0, 'graph')} run and {plural(self.eager_ops or 0, 'operation')}"
 
 
 class Trials:

@@ -15,40 +15,28 @@ _TYPES = {
     "it raises an exception that no traced code catches: raise it outside of compiled code": ("Observed exception",),
     "addresses are not known to the compiler": ("Data pointer comparison", "Reconstruction of FakeIdVariable"),
     "the result depends on values, which the compiler does not have": ("Dynamic shape operator", "Data dependent operator"),
-    "pass num_classes": ("Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape",),
     "what is called there is not traced: call it outside of compiled code": (
         "Attempted to call function marked as skipped", "Failed to trace builtin operator", "torch.* op returned non-Tensor",
     ),
     "the compiler does not trace this object: make it outside of compiled code": (
         "Unsupported method call", "Unsupported function call", "Unhandled args for method", "missing tp_iter",
         "Missing tp_iternext", "setattr() on unsupported type", "An opaque object was created in the middle of the program.",
-        "__class__ assignment on user-defined object",
-        "Argument of `as_subclass` must be a non-dispatcher-style tensor subclass",
+        "Invalid call to __build_class__", "Attempted to use `torch.nn.Parameter()` constructor with Dynamo",
     ),
     "this context manager cannot be traced: put the `with` around the compiled call": ("Unsupported context manager",),
     "the import cannot be traced: import outside of compiled code": ("Import failure",),
-    "a class is made in each call: define it outside of the function": ("Invalid call to __build_class__",),
     "use clone() instead: copy.deepcopy is not captured": ("Attempted to copy.deepcopy a tensor",),
-    "make the parameter outside of compiled code": ("Attempted to use `torch.nn.Parameter()` constructor with Dynamo",),
     "sparse tensors cannot be in a graph": ("Attempted to wrap sparse Tensor with VariableTracker",),
-    "the compiler cannot tell what the operator returns": ("Operator does not support running with fake tensors",),
     "gradients are computed or asked for inside: do it outside of compiled code": (
         "requires_grad_() intermediate leaked as output", "Unsupported Tensor.backward() call",
         "Unsupported Tensor.requires_grad_() call", "setattr() on Tensor.requires_grad",
     ),
-    "the function changes its input: let it return a new tensor": ("Unsupported autograd.Function context `mark_dirty`",),
     "the memory of a tensor changes: make a new tensor instead": (
         "Unsupported Tensor.resize_() call", "Failed to mutate tensor data attribute",
-        "Attempted to call op with non-contiguous `out=` tensor", "Shape mismatch with out= tensor variant",
-    ),
-    "use torch.randint instead: random_() is not captured": ("Tensor.random_ op",),
-    "the mode is not known to the compiler: pass it as an argument": (
-        "Encountered tensor.is_inference() during tracing", "Encountered torch.is_inference_mode_enabled during tracing",
     ),
     "the values leave torch: put the code that needs them into a custom operator": (
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
-    "it is logged between two graphs: log after the call": ("logging.Logger method not supported for non-export cases",),
     "the program asks for it": ASKED_FOR,
 }  # fmt: skip
 REASONS = {kind: why for why, kinds in _TYPES.items() for kind in kinds}

@@ -29,7 +29,6 @@ _GUESSES = (
     ("{x}.new_empty(())", "one number"),
     ("{x}.new_empty({x}.shape[:1])", "one number for each row of {x}"),
     ("{x}.new_empty({x}.shape[:-1])", "one number for each row along the last dimension of {x}"),
-    ("{x}.new_empty({x}.shape[-1:])", "one number for each position in the last dimension of {x}"),
     ("torch.empty_like({x}, dtype=torch.float64)", "a float64 tensor of the shape of {x}"),
     ("torch.empty_like({x}, dtype=torch.int64)", "an int64 tensor of the shape of {x}"),
     ("torch.empty_like({x}, dtype=torch.bool)", "a bool tensor of the shape of {x}"),
