@@ -536,3 +536,9 @@ class FixSet(Part, kw_only=True):
     is_complete: bool = True
     #: sentences for the user
     notes: list[str] = []
+
+    @property
+    def captures_nothing(self) -> bool:
+        """Whether breaks remain with the fixes, and a call runs as many graphs, and operations outside of them, as without."""
+        was, now = ((c.graphs, c.graph_runs, c.eager_ops, c.recompiles) for c in (self.before, self.after))
+        return self.after.breaks > 0 and None not in was and was == now

@@ -67,9 +67,7 @@ def fixes_summary(report: Report) -> str:
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
-        repeated = [("graph break", before.breaks), ("recompile", before.recompiles)]
-        own, other = [name for name, _, _ in told], [name for name, count in repeated if count]
-        what = " or ".join(own or other or [name for name, _ in repeated]) + " in the repeated calls" * (not own)
+        what = " or ".join(name for name, _, _ in told) or "graph break or recompile in the repeated calls"
         if not fixes.fixes:
             return f"no fix was found for any {what}" + ("" if fixes.is_complete else " so far")
         is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
@@ -82,7 +80,7 @@ def fixes_summary(report: Report) -> str:
         gains[0] += " in the repeated calls"
     if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
         gains[0] += ", as code that ran eagerly is compiled"
-    gains += filter(None, [times_with_fixes(report)[0]])
+    gains += filter(None, [times_with_fixes(report)[0], "nothing more is captured" * fixes.captures_nothing])
     return ": ".join(filter(None, (words, ", ".join(gains))))
 
 

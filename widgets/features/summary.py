@@ -174,9 +174,12 @@ def recommendation(places: Places) -> Recommendation | None:
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
     fixes = _fixes(report)
-    tried = fixes or _trial(report)
-    action, id = tried or _cause(words, untried, report)
-    said = [action]
+    found = report.fixes_to_apply(conditional=True)
+    own = [one for one in words if one.breaks and not (one.cause.asked_for or any(fix.chosen for fix in one.considered))]
+    left = own if found is not None and found.captures_nothing else []  # the causes that come before such fixes
+    tried = None if left else fixes or _trial(report)
+    action, id = tried or _cause(left or words, untried, report)
+    said = [action, *(fixes[:1] if left and fixes else ())]
     dearer = _dearer(words, report) if tried and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id

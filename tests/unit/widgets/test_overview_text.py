@@ -230,6 +230,9 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert advice(report)["first"].endswith("2.00 s → 3.00 s a call, which is slower.")
     report.settings = {**report.settings, "backend": "inductor"}
     assert advice(report)["first"].startswith("leave the fixes that were found: ")
+    before.recompiles, before.seconds, report.fix_set.after = 0, None, replace(before, breaks=9, seconds=None, recompiles=0)
+    assert advice(report)["first"].startswith("at ")
+    assert "can be fixed: nothing more is captured. report.patch()" in advice(report)["more"][0]
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
