@@ -149,8 +149,7 @@ def members_of(value: Any) -> list[tuple[str, Any]]:
 def items_of(value: Any) -> list[tuple[str, Any]]:
     """(`[0]` or `[key]`, object) of what a dict or sequence holds; `[...]` stands for a key that is no number or string."""
     if isinstance(value, dict):
-        items = _base(value).items(value)
-        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", inner) for key, inner in items]
+        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", inner) for key, inner in _base(value).items(value)]
     items = _base(value).__iter__(value) if isinstance(value, (list, tuple, deque)) else ()
     return [(f"[{index}]", inner) for index, inner in enumerate(items)]
 

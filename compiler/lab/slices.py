@@ -386,8 +386,7 @@ class _Cutter:
         frame = self.frames.get(span.region or "")
         if frame is not None:
             return self.ended.get(frame.id)
-        called = filter(None, map(self._frame, span.inside))
-        return next((self.resumed[f.id] for f in called if f.id in self.resumed), None)
+        return next((self.resumed[f.id] for f in map(self._frame, span.inside) if f and f.id in self.resumed), None)
 
     def _backward(self, span: Event, cause: str | None) -> None:
         """Add the slices of a backward; its graph and cause are those of the forward with the same sequence number."""

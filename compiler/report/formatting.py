@@ -90,8 +90,7 @@ def time_text(value: float) -> str:
 
 def printed_sizes(text: str) -> list[int | str]:
     """The sizes in a printed shape or stride: `2, s77` is `[2, "s77"]`."""
-    parts = [p.strip() for p in text.split(",") if p.strip()]
-    return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
+    return [int(p) if p.lstrip("-").isdigit() else p for p in map(str.strip, text.split(",")) if p]
 
 
 def input_name(name: str) -> str:

@@ -431,8 +431,7 @@ def _dominant(places: Places, profile: Profile) -> str:
 
 def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
     """The sum for each name, the greatest first."""
-    sums = ((name or "", sum(each)) for name, each in grouped(parts).items())
-    return sorted(sums, key=lambda item: -item[1])
+    return sorted(((name or "", sum(each)) for name, each in grouped(parts).items()), key=lambda item: -item[1])
 
 
 # -- text -------------------------------------------------------------------------------------------

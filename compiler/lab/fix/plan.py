@@ -97,6 +97,5 @@ def resolved(name: str) -> Any:
     parts = name.split(".")
     for length in range(len(parts) - 1, 0, -1):
         with contextlib.suppress(ImportError):
-            found = importlib.import_module(".".join(parts[:length]))
-            return functools.reduce(getattr, parts[length:], found)
+            return functools.reduce(getattr, parts[length:], importlib.import_module(".".join(parts[:length])))
     raise NotApplicable(f"there is no {name}")
