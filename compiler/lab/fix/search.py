@@ -324,10 +324,11 @@ class Search:
     def _compare(self, step: _Step, seconds: float = math.inf, before: Plan | None = None) -> None:
         """Compare a step for so long; without a limit, it is verified then, whatever is verified of the plan before it."""
         found = self._verifier.verify(step.plan, seconds=seconds, before=before)
-        found.conditions |= settings.conditions(step.report, self._steps[0].report, step.plan.text)
-        were, stay = ({o.function for b in r.breaks for o in (b, *b.stack)} for r in (self._steps[0].report, step.report))
-        for name in sorted((were - stay) & _with_filled_caches(self._trials.calls)):
-            found.conditions[f"cache {name}"] = _EMPTY_CACHE.format(name)
+        reports = step.report, self._steps[0].report
+        found.conditions |= settings.conditions(*reports, step.plan.text)
+        stay, were = ({n for b in r.breaks for n in (b.function, *(call.function for call in b.stack))} for r in reports)
+        cached = sorted((were - stay) & _with_filled_caches(self._trials.calls))
+        found.conditions |= {f"cache {name}": _EMPTY_CACHE.format(name) for name in cached}
         step.tried.found, step.is_verified = found, step.is_verified or seconds == math.inf
 
     # -- the search ---------------------------------------------------------------------------------------------------
