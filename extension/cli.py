@@ -212,8 +212,7 @@ def _fix(chosen: argparse.Namespace) -> int:
     _check(chosen)
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
-    searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
-    report, status = run_script(chosen, fix=searching)
+    report, status = run_script(chosen, fix=Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds))
     report.patched_by = "" if chosen.apply else "dynascope fix --apply"
     status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)

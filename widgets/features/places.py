@@ -64,8 +64,7 @@ class Places:
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
-        own = self._sources[file].label if file in self._sources else ""
-        return printable(own or label(file, cell) or "?", 200)
+        return printable((file in self._sources and self._sources[file].label) or label(file, cell) or "?", 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""

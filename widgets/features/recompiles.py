@@ -106,8 +106,7 @@ def line_words(at: StackEntry | None, places: Places) -> str:
     """A line with its place, `model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
     if at is None:
         return ""
-    text = places.lines(at.file).get(at.line, at.source).strip()
-    return f"{places.at(at.file, at.line, at.cell)} {text}".rstrip()
+    return f"{places.at(at.file, at.line, at.cell)} {places.lines(at.file).get(at.line, at.source).strip()}".rstrip()
 
 
 def failures(recompile: Recompile, places: Places) -> list[str]:

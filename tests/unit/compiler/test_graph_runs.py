@@ -416,8 +416,7 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
         raise RuntimeError("not this one\nand more")
 
     torch._dynamo.register_backend(refuses, name="refuses_all")  # type: ignore[attr-defined]
-    report = explain(mapped, backend="eager")(X)
-    run = report.run_graph("g0", backend="refuses_all", calls=1)
+    run = explain(mapped, backend="eager")(X).run_graph("g0", backend="refuses_all", calls=1)
     assert run.compiled_seconds is None
     assert run.speed_up is None
     assert run.notes == ["refuses_all could not compile the graph on its own: RuntimeError: not this one"]

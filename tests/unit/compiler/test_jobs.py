@@ -194,8 +194,7 @@ def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("WORLD_SIZE", "8")
     monkeypatch.setattr(recorder, "_INTERVAL", 0.01)
     monkeypatch.setattr(recorder, "_STILL", 0.05)
-    recording = SimpleNamespace(events=[], snapshot=Report)
-    writer = recorder.RankRecorder(tmp_path, recording)
+    writer = recorder.RankRecorder(tmp_path, SimpleNamespace(events=[], snapshot=Report))
     writer.start()
     for _ in range(500):  # this very line is where the rank is
         time.sleep(0.02)

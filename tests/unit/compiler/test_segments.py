@@ -176,10 +176,8 @@ def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> 
 
 
 def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
-    gaps = [100, 500, 600, 700, 9000]
-    events = [e for i, gap in enumerate(gaps) for e in a_call(i * 100_000, gap)]
-    odd = [event(slicing.CALL, 900_000, 900_100)]
-    profile = slicing.profile_of([*events, *odd], one_break())
+    events = [e for i, gap in enumerate([100, 500, 600, 700, 9000]) for e in a_call(i * 100_000, gap)]
+    profile = slicing.profile_of([*events, *[event(slicing.CALL, 900_000, 900_100)]], one_break())
     (cost,) = profile.breaks
     assert (profile.calls, cost.seconds, cost.spread) == (6, pytest.approx(650e-9), pytest.approx([550e-9, 750e-9]))
     assert "5 of 6 calls went the same way" in profile.notes[0]

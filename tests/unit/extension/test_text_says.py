@@ -125,8 +125,7 @@ def test_why_a_function_is_skipped() -> None:
 
 @pytest.mark.parametrize("function", [raises, raises_in_a_with, sparse, recurrent])
 def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: Callable[..., Any]) -> None:
-    words = text(function)
-    reason = words.partition("– skipped frame ")[2].partition("because of the break at ")[2]
+    reason = text(function).partition("– skipped frame ")[2].partition("because of the break at ")[2]
     assert reason
     assert not [word for word in ("loop", "with", "try") if word in reason.replace("`", " ").split()]
     assert [h.block for b in dynascope.last().breaks for h in b.hits if h.block is not None] == []

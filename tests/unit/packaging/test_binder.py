@@ -18,8 +18,7 @@ def names(root: Path) -> set[str]:
 def test_the_environment_has_what_the_project_asks_for(root: Path) -> None:
     found = names(root)
     assert {"python-graphviz", "pytorch-cpu", "cxx-compiler"} <= found
-    text = (root / "pyproject.toml").read_text()
-    asked = text.partition("dependencies = [")[2].partition("]\n\n")[0]
+    asked = (root / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("]\n\n")[0]
     # under conda's own names; the others come with these
     known = {"torch": "pytorch-cpu", "ipython": "jupyterlab", "traitlets": "ipywidgets", "graphviz": "python-graphviz"}
     for line in asked.splitlines():

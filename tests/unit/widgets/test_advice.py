@@ -205,8 +205,7 @@ def test_the_static_table_says_what_to_do() -> None:
     ],
 )  # fmt: skip
 def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: str, hint: str) -> None:
-    r = one_break()
-    [b] = r.breaks
+    [b] = one_break().breaks
     b.file, b.type, b.explanation, b.hints = file, type, explanation, [hint]
     first, *others = advice(Report(), b)
     # what it costs is measured: not said here

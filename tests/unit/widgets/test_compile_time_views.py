@@ -20,8 +20,7 @@ def report() -> Report:
 
 
 def test_the_rows_lead_to_frames(report: Report) -> None:
-    model = view_model(report)
-    line = model["compile_time"]
+    line = view_model(report)["compile_time"]
     assert re.fullmatch(r"Compile time · 77 s · C\+\+ and Triton 74%, code generation 16%, graph passes 3%", line["title"])
     assert len(line["rows"]) == 10
     assert line["rows"][0] == {

@@ -93,8 +93,7 @@ def costly(lookups: float) -> Report:
 
 @pytest.mark.parametrize("lookups", [9e-6, 11e-6])
 def test_torchs_switches_are_named_where_guards_take_more_than_a_tenth(lookups: float) -> None:
-    report = costly(lookups)
-    text = " ".join(to_text(report).split())
+    text = " ".join(to_text(costly(lookups)).split())
     assert ("which can give wrong results silently" in text) == (lookups > 10e-6)
     assert ("set_stance(skip_guard_eval_unsafe=True)" in text) == (lookups > 10e-6)
 

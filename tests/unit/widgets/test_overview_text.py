@@ -98,8 +98,7 @@ def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
     frames += [frame(f"f{i}", f"0/{i}", "f", 1, recompile_of="f0", graph=f"g{i}") for i in range(2, 12)]
     graphs = [graph(f.graph, f.id, [("mul", "operator.mul", 2)]) for f in frames if f.graph]
     report = sample("def f(x): ...\n", "f", frames=frames, graphs=graphs)
-    picture = split_picture(report, Places(report), None)
-    row = [s for s in picture.boxes if s.kind == "version"]
+    row = [s for s in split_picture(report, Places(report), None).boxes if s.kind == "version"]
     assert [s.title for s in row] == ["v2", "v3", "v4", "v5", "v6", "v7", "+4"]
     assert row[-1].full == "versions 8 to 11 of f"
     assert [s.tone is not None for s in row] == [True] * 6 + [False]
