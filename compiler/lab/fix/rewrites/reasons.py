@@ -31,18 +31,15 @@ _TYPES = {
         "requires_grad_() intermediate leaked as output", "Unsupported Tensor.backward() call",
         "Unsupported Tensor.requires_grad_() call", "setattr() on Tensor.requires_grad",
     ),
-    "the memory of a tensor changes: make a new tensor instead": (
-        "Unsupported Tensor.resize_() call", "Failed to mutate tensor data attribute",
-    ),
+    "a tensor's memory changes: make another": ("Unsupported Tensor.resize_() call", "Failed to mutate tensor data attribute"),
     "the values leave torch: put the code that needs them into a custom operator": (
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
     "the program asks for it": ASKED_FOR,
 }  # fmt: skip
 REASONS = {kind: why for why, kinds in _TYPES.items() for kind in kinds}
-UNKNOWN = "dynascope has none for this type of graph break"
 
 
 def reason(kind: str) -> str:
     """Why there is no change for this type of graph break, as the end of a sentence."""
-    return REASONS.get(kind, UNKNOWN)
+    return REASONS.get(kind, "dynascope has none for this type of graph break")
