@@ -478,9 +478,11 @@ class Search:
         ]
 
     def _made(self, source: Callable[..., list[Candidate]], function: str, *args: object) -> list[Candidate]:
-        """What a source makes for a function; none, and a note, if it raises an exception."""
+        """What a source makes for a function; none if it does not apply, or, with a note, if it raises another exception."""
         try:
             return list(map(live_edit.without_known_import, source(*args)))
+        except NotApplicable:
+            return []
         except Exception as error:
             name = source.__module__.rpartition(".")[2]
             note = f"No change by `{name}` was tried for {function}: it raised {type(error).__name__}"

@@ -10,7 +10,7 @@ import ast
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.rewrites.reading import uses
-from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Rewrite, applicable, parse, require
+from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Rewrite, parse, require
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp
@@ -19,10 +19,7 @@ _ITERATOR = ("tp_iternext", "Generator reconstruction")
 
 def candidates(problem: Problem) -> list[Candidate]:
     """`x = [f(y) for y in ys]` as a loop that appends; likewise for sets and dicts, and in `return`."""
-    return applicable(problem, _as_loop) if any(words in problem.kind for words in _ITERATOR) else []
-
-
-def _as_loop(problem: Problem) -> Candidate:
+    require(any(words in problem.kind for words in _ITERATOR))
     source = parse(problem.source)
     listed = source.innermost(problem, ast.ListComp) or source.innermost(problem, ast.SetComp)
     made = listed or source.innermost(problem, ast.DictComp)
@@ -59,4 +56,4 @@ def _as_loop(problem: Problem) -> Candidate:
             depth += source.indent_unit
     ending = source.text[source.start(statement) : source.start(made)].rstrip("( \t\n") + f" {result}"
     change = source.in_place_of(statement, statement, [*lines, depth + add, ending])
-    return rewrite.candidate("Write the comprehension as a loop", [change])
+    return [rewrite.candidate("Write the comprehension as a loop", [change])]

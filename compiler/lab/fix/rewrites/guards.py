@@ -69,10 +69,6 @@ _PLAIN = (
 
 def known_first(problem: Problem) -> list[Candidate]:
     """`if bad.any(): if verbose: ...` and `if bad.any() and verbose: ...` as `if verbose and bad.any(): ...`."""
-    return applicable(problem, _known_first)
-
-
-def _known_first(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
     rewrite, body, operands = Rewrite(problem, branch), branch.body, reading.and_operands(branch.test)
     source = rewrite.source
@@ -87,7 +83,7 @@ def _known_first(problem: Problem) -> Candidate:
     change = source.in_place_of(branch, branch, [f"if {test}:"], lines, body[0].lineno - 1)
     conditions = (one for value in values for one in reading.conditions_of(rewrite, value))
     rewrite.tests = {Condition(one.before, one.before): None for one in conditions}
-    return rewrite.candidate("Ask first what no values decide", [change], _ONLY_IF)
+    return [rewrite.candidate("Ask first what no values decide", [change], _ONLY_IF)]
 
 
 _ASSUMPTION = "The statements also run when no row is selected, and then change nothing and raise no exception."

@@ -22,9 +22,8 @@ _SETTINGS = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.pr
 def candidates(problem: Problem) -> list[Candidate]:
     """First a `print` that the compiler itself can move, then this and all later messages moved to the end of the function."""
     source = parse(problem.source)
-    statement = source.branch_at(problem, ast.If) or source.innermost(problem, ast.Expr)
-    if statement is None or not _is_message(statement):
-        return []
+    statement = source.branch_at(problem, ast.If) or require(source.innermost(problem, ast.Expr))
+    require(_is_message(statement))
     return applicable(problem, partial(_printed, False), partial(_printed, True), partial(_moved, statement))
 
 

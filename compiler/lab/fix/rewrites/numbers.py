@@ -30,7 +30,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     source = parse(problem.source)
     branch = source.branch_at(problem, ast.If) or source.branch_at(problem, ast.IfExp)
     if branch is None:
-        return applicable(problem, lambda p: _kept(p, require(source.innermost(p, ast.Assign))))
+        return [_kept(problem, require(source.innermost(problem, ast.Assign)))]
     asked = uses(branch.test).reads
     assigns = [a for a in source.inside(source.scope_of(branch), ast.Assign) if asked & uses(*a.targets).writes]
     return applicable(problem, *(partial(_kept, statement=one) for one in assigns))
@@ -38,10 +38,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 def of_numpy(problem: Problem) -> list[Candidate]:
     """`np.lcm(a, b)` as `math.lcm(a, b)`, in the function of the problem and in those of its file that it calls."""
-    return applicable(problem, _with_math) if problem.kind.startswith("Data-dependent") else []
-
-
-def _with_math(problem: Problem) -> Candidate:
+    require(problem.kind.startswith("Data-dependent"))
     source = parse(problem.source)
     scope = source.scope_of(require(source.innermost(problem, ast.stmt)))
     called = {dotted(call.func).rpartition(".")[2] for call in source.inside(scope, ast.Call)}
@@ -52,7 +49,7 @@ def _with_math(problem: Problem) -> Candidate:
     changes = [(source.start(n.value), source.end(n.value), "math") for n in found]
     if changes and "math" not in rewrite.imports:
         changes.append(importing(source, "import math\n"))
-    return rewrite.candidate("Compute numbers with math instead of numpy", changes, "They are numbers of Python.")
+    return [rewrite.candidate("Compute numbers with math instead of numpy", changes, "They are numbers of Python.")]
 
 
 def _kept(problem: Problem, statement: ast.Assign) -> Candidate:

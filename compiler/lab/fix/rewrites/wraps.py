@@ -40,8 +40,7 @@ def of_the_function(problem: Problem) -> list[Candidate]:
     source = parse(problem.source)
     found = [n for n in source.tree.body if isinstance(n, ast.FunctionDef) and n.name == problem.function]
     rewrite = Rewrite(problem, source.tree)
-    if len(found) != 1 or found[0].decorator_list or "torch" not in rewrite.imports.values():
-        return []
+    require(len(found) == 1 and not found[0].decorator_list and "torch" in rewrite.imports.values())
     [node], makers = found, list[Callable[[Problem], Candidate]]()
     schema, outside = _schema(node), {here for here, full in rewrite.imports.items() if full.partition(".")[0] in _OUTSIDE}
     used = {n.id for n in source.inside(node, ast.Name)} & outside
@@ -100,10 +99,6 @@ def _schema(node: ast.FunctionDef) -> str | None:
 
 def of_what_is_called(problem: Problem) -> list[Candidate]:
     """A wrapper around the imported function that is called at the break; one that an earlier fix has made is used again."""
-    return applicable(problem, _wrapped)
-
-
-def _wrapped(problem: Problem) -> Candidate:
     source = parse(problem.source)
     calls = [c for c in source.inside(source.tree, ast.Call) if problem.line <= c.lineno <= problem.end_line and dotted(c.func)]
     if problem.column is not None:
@@ -123,4 +118,4 @@ def _wrapped(problem: Problem) -> Candidate:
     start, added = source.line_start(at), f"{helper} = {rewrite.torch(_NONSTRICT)}({name})\n"
     changes = [(source.start(function), source.end(function), helper)]
     changes += [] if added in source.text[:start] else [(start, start, f"{added}\n\n")]
-    return rewrite.candidate(f"Trace {name} without looking into it", changes, _assumption(name))
+    return [rewrite.candidate(f"Trace {name} without looking into it", changes, _assumption(name))]
