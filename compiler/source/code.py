@@ -36,6 +36,14 @@ def is_resume(code_name: str) -> bool:
     return _RESUME.match(code_name) is not None
 
 
+def compiled_name(name: str, code_name: str) -> str:
+    """What is compiled under this code name, in words: a function with this name, or a resume function of it.
+
+    A cell's statements are one: each run of a cell compiles them.
+    """
+    return f"resume in {name}" if is_resume(code_name) and user_name(code_name) != user_name(STATEMENTS) else name
+
+
 def nested_code(code: CodeType) -> Iterator[CodeType]:
     """The code object and all code objects inside it, outer ones first."""
     yield code

@@ -37,6 +37,7 @@ from dynascope.compiler.lab.objects import CACHE, Reachable
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, listed, plural
+from dynascope.compiler.source.code import compiled_name
 from dynascope.compiler.source.code_swap import found_once
 
 CandidateSource = Callable[[Problem], list[Candidate]]
@@ -567,7 +568,7 @@ class Search:
                 raise Refused("a call after the first one does more outside graphs")
             if again := [*(Counter(after.compiled_again) - Counter(before.compiled_again))]:
                 raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
-            if isinstance(problem, Recompile) and step.report.frame(problem.frame).name in after.compiled_again:
+            if isinstance(problem, Recompile) and _frame_name(step.report, problem) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
             better.lost = then if (elsewhere := self._why_worse_elsewhere(tried, then)) else None
@@ -714,7 +715,7 @@ class Search:
             if step.gain:  # its break stays, perhaps in a changed line
                 moved += found
                 continue
-            recompiled = {r.frame: self._report.frame(r.frame).name for r in self._report.recompiles}
+            recompiled = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles}
             gone += found  # perhaps only in the repeated calls: in the program, the function may be compiled in each call
             fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]
             gone = [id for id in gone if id not in fix.removes]
@@ -788,6 +789,11 @@ def _with_filled_caches(calls: Sequence[RecordedCall]) -> set[str]:
     """Names of the functions under `functools.lru_cache` that the calls can reach and whose caches were of use."""
     reached = (o for call in calls for o in Reachable([call.target, call.arguments]).objects if type(o) is CACHE)
     return {str(getattr(o.__wrapped__, "__qualname__", "")) for o in reached if o.cache_info().hits}
+
+
+def _frame_name(report: Report, recompile: Recompile) -> str:
+    frame = report.frame(recompile.frame)
+    return compiled_name(frame.name, frame.code_name)
 
 
 def _entry_name(call: RecordedCall) -> str:

@@ -33,7 +33,7 @@ from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Counts, Report
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.code import compiled_name, user_name
 from dynascope.compiler.source.lines import CellResolver
 
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
@@ -52,7 +52,7 @@ class TrialResult:
     #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
-    #: of which functions a call that is made for the third time in a row, with what it has changed, still compiles code
+    #: names of what is still compiled when a call is made for the third time in a row, with what it has changed
     compiled_again: list[str] = field(default_factory=list)
     #: whether calls in a row compile more than each of them alone: they change what they guard; None: unknown
     varies: bool | None = None
@@ -201,7 +201,7 @@ class Trials:
                     run(call, RECORDED)
                 ran.varies = caches.compiles() > known
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
-                ran.compiled_again = [of.get(id, user_name(name)) for id, name in counts.compiled_again]
+                ran.compiled_again = [compiled_name(of.get(id, user_name(name)), name) for id, name in counts.compiled_again]
         return ran
 
     @contextlib.contextmanager
