@@ -91,6 +91,10 @@ def test_what_no_one_can_undo_is_said_before_the_call_which_is_repeated_few_time
         report = dynascope.explain(writes, backend="eager", profile=2)(torch.ones(2))
     assert report.profile is not None, report.notes
     assert len(path.read_text()) <= 20
+    for flag in ("second_call", "fix"):
+        with pytest.warns(UserWarning, match=r"dynascope: the call may use open\(\)"):
+            report = dynascope.explain(writes, backend="eager", **{flag: True})(torch.ones(2))
+        assert any(note.startswith("the call may use open()") for note in report.notes)
 
 
 @pytest.mark.parametrize("more", [{}, {"second_call": True}, {"fix": True}, {"error_on_graph_break": True}])
