@@ -1,4 +1,4 @@
-"""`Run`: the one way from settings to a finished Report.
+"""`Run`: the one way from settings to a finished Report; at its end, the calls are repeated and fixes are searched for.
 
 `explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and the button "Run again" differ
 in the code that they run and in what they show.  All of them run the code inside a `Run`:
@@ -6,7 +6,7 @@ in the code that they run and in what they show.  All of them run the code insid
     with Run(settings) as run:                # records, applies the settings to torch, forces retracing
         run.entry_point(f)(x)                 # the real torch.compile
         run.repeat_last_call()                # --check, --profile, --inputs
-    run.report                                # events -> build_report
+    run.report                                # events -> build_report; then --second-call, --fix
 
 `explain` does so for one function.
 """

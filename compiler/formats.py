@@ -1,4 +1,4 @@
-"""The registry through which a report calls code that it must not import: views, fixes, running a graph by itself.
+"""The registry through which a report's own methods call code that it must not import: views, fixes, running a graph by itself.
 
 `dynascope/__init__.py` fills the registry.
 """
