@@ -73,12 +73,15 @@ class NamedTargets:
 
     def on(self) -> None:
         """Undo one `off`; after the last one, calls go to the compiled entry points."""
-        self.off(-1)
+        self._switch(-1)
 
-    def off(self, times: int = 1) -> None:
+    def off(self) -> None:
         """Switch off: until the matching `on`, the program is the plain one, as compiled code must see it."""
+        self._switch(1)
+
+    def _switch(self, times_off: int) -> None:
         with self._lock:
-            self._times_off += times
+            self._times_off += times_off
             for switch in self._switches.values():
                 switch.set(switch.plain if self._times_off else switch.jump)
 

@@ -138,6 +138,4 @@ def _kind(shell: Any, view: str) -> str:
     """The kind of view to show; for "auto" and "widget", the best that the shell can display."""
     if view not in ("auto", "widget"):
         return view
-    if is_captured(shell):
-        return "static"
-    return "widget" if is_kernel(shell) else "text"
+    return "static" if is_captured(shell) else "widget" if is_kernel(shell) else "text"

@@ -18,6 +18,7 @@ ones, on top of them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import time
@@ -322,14 +323,19 @@ class Search:
             raise _Untried(f"holds only under a condition: {against[0]}")
         return conditions
 
+    @functools.cached_property
+    def _cached(self) -> set[str]:
+        """Names of the functions under `functools.lru_cache` that the calls can reach and whose caches were of use."""
+        reached = (o for call in self._trials.calls for o in Reachable([call.target, call.arguments]).objects)
+        return {str(getattr(o.__wrapped__, "__qualname__", "")) for o in reached if type(o) is CACHE and o.cache_info().hits}
+
     def _compare(self, step: _Step, seconds: float = math.inf, before: Plan | None = None) -> None:
         """Compare a step for so long; without a limit, it is verified then, whatever is verified of the plan before it."""
         found = self._verifier.verify(step.plan, seconds=seconds, before=before)
         reports = step.report, self._steps[0].report
         found.conditions |= settings.conditions(*reports, step.plan.text)
         stay, were = ({n for b in r.breaks for n in (b.function, *(call.function for call in b.stack))} for r in reports)
-        cached = sorted((were - stay) & _with_filled_caches(self._trials.calls))
-        found.conditions |= {f"cache {name}": _EMPTY_CACHE.format(name) for name in cached}
+        found.conditions |= {f"cache {name}": _EMPTY_CACHE.format(name) for name in sorted((were - stay) & self._cached)}
         step.tried.found, step.is_verified = found, step.is_verified or seconds == math.inf
 
     # -- the search ---------------------------------------------------------------------------------------------------
@@ -346,7 +352,8 @@ class Search:
         """Add the settings that help together, if there is more than one break: only their sum is verified."""
         first, self._batch = self._steps[-1], math.inf
         made: dict[str, tuple[Candidate, str | None]] = {}
-        for b in breaks if len(breaks := self._ordered(first)) > 1 else ():
+        breaks = self._ordered(first)
+        for b in breaks if len(breaks) > 1 else ():
             for c in self._candidates(b, first, CANDIDATE_SOURCES[:1]):
                 if not c.edits:
                     made.setdefault(str(c.settings), (c, self._id(b, first)))
@@ -783,12 +790,6 @@ class Search:
         waiting = self._has_conditional and not self._allows_conditions
         if time.perf_counter() - self._started > self._seconds * (_SURE_SHARE if waiting else 1):
             raise OutOfTime
-
-
-def _with_filled_caches(calls: Sequence[RecordedCall]) -> set[str]:
-    """Names of the functions under `functools.lru_cache` that the calls can reach and whose caches were of use."""
-    reached = (o for call in calls for o in Reachable([call.target, call.arguments]).objects if type(o) is CACHE)
-    return {str(getattr(o.__wrapped__, "__qualname__", "")) for o in reached if o.cache_info().hits}
 
 
 def _frame_name(report: Report, recompile: Recompile) -> str:
