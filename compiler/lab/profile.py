@@ -269,8 +269,8 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
     if known > before:
         result.compiled_meanwhile = [compile_id for compile_id, _, _ in caches.latest_compiles(known - before)]
         result.notes.append(
-            f"{plural(known - before, 'frame')} compiled while measuring, outside of counts and expectations: a guard fails "
-            f"when the call is repeated{_why_compiled(known - before)}"
+            f"{plural(known - before, 'frame')} compiled while measuring, outside of counts and expectations, as the "
+            f"call was repeated{_why_compiled(known - before)}"
         )
     steps = itertools.count(1)
 
@@ -360,8 +360,10 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.devices, profile.function = measured.devices, function
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
-    if not measured.is_all or any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        compile_seconds = None  # the report's is that of more, or of other code
+    graphs = {s.label: s.graph for s in profile.segments if s.kind == "graph"}
+    is_part = any(g.backward in ("compiled", "from cache") for g in report.graphs) and "backward" not in " ".join(graphs)
+    if not measured.is_all or is_part or None in graphs.values():
+        compile_seconds = None  # the report's is that of more, such as a backward outside of the call, or of other code
     profile.verdict = Verdict(compiled_seconds=profile.median_seconds, compile_seconds=compile_seconds)
     profile.verdict.eager_seconds = statistics.median(measured.eager)
     profile.verdict.payback, profile.verdict.payback_calls = payback(measured, compile_seconds)

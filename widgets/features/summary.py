@@ -32,7 +32,8 @@ _TRY = (
 )
 #: how a note begins that answers what the user asked for, by a flag or a button
 _ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")
-_LEAVE = "leave the graph breaks: removing all of them"
+#: graphs without a break between them can be fused, which may gain more than what is outside of graphs
+_LARGER = "what larger graphs gain is unknown"
 #: a share of a call that is named beside the largest one
 _ALSO = 0.2
 #: from this share on, the device decides how long a call takes, not the processor
@@ -186,11 +187,8 @@ def recommendation(places: Places) -> Recommendation | None:
     if profile is not None:
         unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
         unexpected = any(not b.allowed for b in report.breaks)
-        if unexpected and (profile.is_worth_fixing or (unknown and len(profile.unreached) < len(profile.breaks))):
+        if unexpected and len(profile.unreached) < len(profile.breaks):
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
-        elif report.breaks and profile.shares and not unknown and (gain := _gain(report, profile, _LEAVE)):
-            said = [gain, fixes[0] if fixes else ""]
-            id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:
             count = plural(len(unknown), "graph break")
@@ -388,11 +386,11 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     if fixed is not None and (fixed.before.seconds or 0.0) - (fixed.after.seconds or math.inf) > spent:
         return ""  # graphs become faster, too, as a trial has shown
     if not spent:
-        return f"{words} gains nothing that can be measured outside of graphs."
+        return f"{words} gains nothing that can be measured outside of graphs; {_LARGER}."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
     # a profiled one if something disturbed the others
     call = "a profiled call" if whole < profile.median_seconds else a_call(profile)
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{where}."
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{where}; {_LARGER}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:

@@ -16,7 +16,8 @@ import torch
 import dynascope
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
-from dynascope.compiler.report import BreakCost, Profile, Report
+from dynascope.compiler.report import BreakCost, Graph, Profile, Report, Summary
+from dynascope.compiler.report.schema import Backward
 from dynascope.widgets.features.run_time import verdict_words
 
 LOG: list[int] = []
@@ -169,8 +170,8 @@ def test_a_profiler_that_is_running_goes_on() -> None:
 
 
 # inside: times are made up
-def profiled(measured: profiles.Measurement) -> Profile:
-    report = Report()
+def profiled(measured: profiles.Measurement, backward: Backward = "none") -> Profile:
+    report = Report(graphs=[Graph(id="g0", frame="f0", ops=0, backward=backward)], summary=Summary(compile_seconds=3.0))
     profiles.annotate_profile(report, measured)
     return report.profile
 
@@ -222,7 +223,9 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert "which is faster is unclear" in verdict_words(found)
     assert "times as fast" not in verdict_words(found)
     busy.eager = [second + 1 for second in busy.eager]
-    assert "times as fast" in verdict_words(profiled(busy))
+    assert re.search(r"times as fast; compiling pays for itself after \d calls$", verdict_words(profiled(busy)))
+    # it took time to compile, and runs outside of the measured call
+    assert verdict_words(profiled(busy, "compiled")).endswith("times as fast")
 
 
 def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report() -> None:
@@ -240,7 +243,7 @@ def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report()
     report = dynascope.explain(Counter(), backend="eager", profile=2)(torch.ones(2))
     assert (report.summary.breaks, report.summary.recompiles) == (1, 0)
     (note,) = [n for n in report.notes if "while measuring" in n]
-    assert note.startswith("1 frame compiled while measuring, outside of counts and expectations: a guard fails")
+    assert note.startswith("1 frame compiled while measuring, outside of counts and expectations, as the call was repeated")
     assert "forward: self.calls == 0" in note
     assert [s.label for s in report.profile.segments if s.kind == "graph"] == ["compiled while measuring (0/1)"]
     assert [cost.method for cost in report.profile.breaks] == ["unknown"], "that code may have a break there, too"

@@ -366,24 +366,26 @@ def profiled(report: Report, share: float, backend: str = "inductor", eager: flo
     return report
 
 
-def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_named() -> None:
+def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_the_time_is_named() -> None:
+    """Two graphs that become one can be fused, which may gain much more than the time between them."""
     found = advice(profiled(model(breaks=12), 0.01))
-    gain = "removing all of them gains at most 10.0 ms of the 1.00 s that a call takes, 1%, outside of graphs."
-    assert found["first"] == f"leave the graph breaks: {gain}"
+    assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
+    assert found["more"][1] == (
+        "Removing all graph breaks gains at most 10.0 ms of the 1.00 s that a call takes, 1%, outside of graphs; what larger "
+        "graphs gain is unknown."
+    )
     assert found["more"][0] == (
         "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
         " s, `aten::add` 0.10 s."
     )
     assert not any("--profile" in sentence for sentence in found["more"])
     free = profiled(model(breaks=12), 0.0)
-    gain = "removing all of them gains nothing that can be measured outside of graphs."
-    assert advice(free)["first"] == f"leave the graph breaks: {gain}"
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
     free.profile.function = "g"
     free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
     first, told = advice(free)["first"], " ".join(advice(free)["more"])
     assert first.startswith("at model.py:8 in Block0.forward (zoo)")
-    assert "Removing the measured graph breaks gains nothing that can be measured outside of graphs." in told
+    assert "Removing the measured graph breaks gains nothing that can be measured outside of graphs; what larger" in told
     assert "The cost of 11 graph breaks is unknown: a call of `g`, as it was measured, does not run into them." in told
     free.profile.breaks[-1].method = "unknown"
     assert "a call of `g`, as it was measured, does not set 1 of them apart from" in " ".join(advice(free)["more"])
@@ -422,7 +424,6 @@ def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     report = profiled(model(breaks=12), 0.4)
     report.profile.median_seconds, report.profile.profiled_seconds = 500.0, 1.0
     found = advice(report)
-    assert not found["first"].startswith("leave the graph breaks")
     said = " ".join([found["first"], *found["more"]])
     assert "emoving all graph breaks gains at most 0.40 s of the 1.00 s that a profiled call takes, 40%, outside" in said
 
@@ -433,8 +434,8 @@ def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     report.fix_set = FixSet(fixes=["x0"], before=Counts(breaks=12, seconds=1.0), after=Counts(breaks=0, seconds=0.5))
     assert "gains at most" not in str(advice(report)), "a trial gained more"
-    gain = "Removing all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%, outside of graphs."
-    assert found["more"][0] == gain
+    gain = "Removing all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%, outside of graphs"
+    assert found["more"][0].startswith(gain)
     assert found["more"][1].startswith("Compiled graphs take 60% of a call, gaps 40%")
 
 
@@ -447,9 +448,9 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
     said = "Removing all graph breaks but torch's own (`loss.backward()`, 30% of a call) gains at most"
     rest = "all that is not in graphs, of which guards keep a part"
-    assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: {rest}." in advice(report)["more"]
+    assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: {rest}; " in str(advice(report))
     report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
-    assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%, outside of graphs." in advice(report)["more"]
+    assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%, outside of graphs; " in str(advice(report))
     report.breaks[1].allowed, report.breaks[1].source = True, "quick()"
     assert "but torch's own and those that regions allow (`loss.backward()` and 1 more, 30% of" in str(advice(report))
     report.breaks[0].source = report.breaks[1].source = ""  # the file cannot be read
@@ -484,7 +485,7 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
 def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     captures = advice(profiled(model(breaks=12), 0.01, "eager", eager=0.8))
     assert captures["first"].startswith("measure with the backend that you will use, such as inductor: “eager” only captures")
-    assert captures["more"][0].startswith("Leave the graph breaks: removing all of them gains at most 10.0 ms")
+    assert captures["more"][0].startswith("At model.py:8 in Block0.forward (zoo)")
     report = profiled(model(breaks=12), 0.4, eager=0.95)
     assert "slower; why is not known. At" in advice(report)["first"], "what runs in gaps would run in eager mode, too"
     report.profile.shares = {"graphs": 0.5, "gaps": 0.1, "lookups": 0.3, "prologue": 0.1}
