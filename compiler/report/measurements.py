@@ -263,7 +263,8 @@ class CompileTime(LazyPart, kw_only=True):
 class NumberError(SparsePart, kw_only=True):
     """How far one result is from the same result in float64."""
 
-    #: the largest error, as a share of the largest value; None: that value is 0, and the error is not, or nothing is finite
+    #: the largest error, as a share of the largest value, or of the largest gradient; None: that is 0, and the error is not, or
+    #: nothing is finite
     relative: float | None = None
     #: the median of the relative errors of the elements
     median: float | None = None

@@ -106,7 +106,7 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Open
         lab.run(cell)
     root, count = view(lab, 2), lab.execution_count(2)
     check = root.get_by_role("region", name="what the check found")
-    expect(check).to_contain_text("Against float64, compiled is wrong and eager is right")
+    expect(check).to_contain_text("Against float64, compiled is wrong")
     expect(check.get_by_role("button", name="Text for an issue")).to_have_count(0)
     click(check, "Where does it begin?")
     expect(root.locator(".dyn-progress")).to_contain_text("searching", timeout=30_000)

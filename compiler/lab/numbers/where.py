@@ -20,7 +20,7 @@ from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
 from dynascope.compiler.lab.numbers import cause
 from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
-from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, share_of, size_text
+from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, input_name, label
 from dynascope.compiler.settings import Settings
@@ -89,7 +89,8 @@ class _Search:
         if graph is None:
             return
         with self.trials.anew():
-            if found.verdict == "compiled" and not found.remedies:
+            # a stage is known only where the graph is right before it
+            if found.verdict == "compiled" and not found.remedies and not self._is_wrong(graph, lambda module: module):
                 found.stage = cause.stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
                 if isinstance(settings.backend, str):
                     found.issue = cause.issue_text(graph, found, settings.backend, self.unit)
@@ -168,14 +169,13 @@ def words(found: Numbers) -> str:
     mine, other = size_text(origin.eager), size_text(origin.compiled)
     start = f"{what} from {place} on: `{origin.source or origin.operation}`"
     if found.verdict == "both":
-        medians = [factor(error.median) for error in (origin.eager, origin.compiled)]
-        wrong = f"against float64, it is wrong by {medians[0]} in eager and by {medians[1]} compiled (medians)"
+        wrong = f"against float64, it is off by {mine} in eager and by {other} compiled"
         ratio = (origin.inputs_size or 0.0) / (origin.result_size or math.inf)
         if origin.operation in ("sub", "add", "isub", "iadd", "torch.sub", "torch.add", "sum", "torch.sum") and ratio > 100:
             verb = "adds" if "add" in origin.operation or "sum" in origin.operation else "subtracts"
             numbers = f"numbers of {_number(origin.inputs_size)} to get {_number(origin.result_size)}"
-            return f"{start} {verb} {numbers} and loses every digit; {wrong}"
-        return f"{start} loses the digits in `{origin.operation}`; {wrong}"
+            return f"{start} {verb} {numbers} and loses digits; {wrong}"
+        return f"{start} loses digits in `{origin.operation}`; {wrong}"
     subject = f"the derivative of `{origin.operation}`" if origin.is_backward else f"`{origin.operation}`"
     subject += ", after another tensor is changed in place," if origin.is_later else ""
     if found.verdict == "eager":
