@@ -163,8 +163,9 @@ class Run:
             checked.not_compared.insert(0, "what runs eagerly, as the recompile limit is reached")
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
         last, others = self._last_called
-        if others:
-            self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
+        if others or self._calls.count > 1:
+            last, left = f", of {last}" * bool(last), ", ".join(others) or "the calls before it"
+            self.notes.append(f"check: this was the last compiled call{last}; not compared: {left}.")
         report.check = checked
 
     @property

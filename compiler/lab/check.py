@@ -125,9 +125,8 @@ def outcome(compiled: Observation, eager: Observation, varying: Container[str] =
             else:
                 checked.differences.append(f"{part}: {text}")
     if checked.differences and (compiled.drew or eager.drew) and not raised:
-        setting = "with Inductor, torch._inductor.config.fallback_random = True makes them the same"
-        if not eager.drew:  # in graphs, NumPy's numbers are torch's
-            setting = "for NumPy's, torch._dynamo.config.use_numpy_random_stream = True makes them the same"
+        setting = "torch._inductor.config.fallback_random = True can make torch's the same, and "
+        setting += "torch._dynamo.config.use_numpy_random_stream = True NumPy's"
         checked.why_not = f"{verdict.DRAWS}; {setting} (they differ: {checked.differences[0]})"
     elif not checked.differences and not any(checked.compared.values()):
         which = f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""

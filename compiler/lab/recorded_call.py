@@ -535,6 +535,8 @@ class CallRecorder:
         self.refusals: list[str] = []
         #: whether a call through `watch` compiled something but was not copied, because a limit was reached
         self.is_full = False
+        #: how many calls through `watch` there were
+        self.count = 0
         self._targets: set[int] = set()
         self._copied = 0
         #: the latest call that `_called` has copied, the id of its target, and the number of compiles before it
@@ -549,6 +551,7 @@ class CallRecorder:
             return entry
 
         def watched(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
             may_keep = self._keeps and self._count_and_may_copy()
             call = None
             if may_keep or self._has_last:

@@ -126,7 +126,7 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
     if any(call.lacks_hooks for call in calls.kept):
         return "hooks of its modules have been removed since"
     if calls.is_full:
-        return "too many calls compiled something"
+        return "not every call that compiled something could be recorded: there were too many calls"
     return next(iter(calls.refusals), None if calls.kept else "nothing that this run compiles was called")
 
 

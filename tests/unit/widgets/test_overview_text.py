@@ -20,7 +20,7 @@ from dynascope.widgets.render.text import to_details, to_text
 from dynascope.widgets.terminal import Terminal
 
 FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
-WARM_UP = "make the calls once in eager mode before compiling, if new data does not lead to these graph breaks again"
+WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
