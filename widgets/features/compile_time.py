@@ -89,17 +89,16 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
 
 
 def repeat_words(block: RepeatedBlock, places: Places) -> str:
-    """What repeats, how often, and how to compile it only once."""
+    """What repeats, and how often; regions may not take a block, such as one that updates buffers in training."""
     graphs = [str(places.graphs[g][0]) for g in block.graphs if g in places.graphs]
     about = f"{block.modules[0]} … {block.modules[-1]}" if block.modules else ", ".join(block.functions[:3])
     what = plural(block.ops, "operation") + (f" ({about})" if about else "")
     if len(graphs) > 1:
         listed = ", ".join(graphs[:8] + ["…"] * (len(graphs) > 8))
-        return f"Graphs {listed} are equal: {what} compiled {block.count} times."
+        return f"Graphs {listed} are equal: {what}, captured {block.count} times."
     return (
-        f"The same block of {what} was compiled {block.count} times in graph {graphs[0] if graphs else '?'}: "
-        f"{100 * block.share:.0f}% of the graph. As a region (torch.compiler.nested_compile_region), it would be compiled "
-        "once; what that would save is unknown."
+        f"The same block of {what} is in graph {graphs[0] if graphs else '?'} {block.count} times: {100 * block.share:.0f}% of "
+        "the graph. torch.compiler.nested_compile_region is for such blocks; whether it takes this one, and pays, is unknown."
     )
 
 

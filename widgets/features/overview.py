@@ -34,7 +34,7 @@ _SETTINGS = {
 }  # fmt: skip
 #: torch's type of a break -> what happens, and what to do
 _TYPES = {
-    "Data-dependent branching": ("an `if` or `while` depends on a tensor's value",
+    "Data-dependent branching": ("a condition depends on a tensor's value",
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code"),
     "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
         "move the call out of the compiled code, and pass its result in"),
@@ -61,6 +61,7 @@ _GUARDS = {
 _STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"
 _MODULES = "leave it if the size is that of different modules' parameters, as each needs a version; else "
 _FIXED = "it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps"
+_OWN_VERSION = "leave it: a size of 0 or 1 gets a version of its own, also with `dynamic=True`"
 _SAME = "keep what the guard checks the same in each call"
 _FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
@@ -210,7 +211,7 @@ class CauseWords:
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]
         if any(map(is_on_a_number, self.breaks)):
-            return "an `if` or `while` depends on a value that is not known when compiling", lower_first(steps[0])
+            return "a condition depends on a value that is not known when compiling", lower_first(steps[0])
         if cause.type in _TYPES and not b.error:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
@@ -231,12 +232,13 @@ class CauseWords:
         return "; ".join(dict.fromkeys(steps))
 
     def fixed(self, recompile: Recompile) -> str:
-        """What to do about a size of which the code needs one value; "" if the compiler does not say that it does."""
+        """What to do about a size that cannot be dynamic, as the code needs one value, or it is 0 or 1; else ""."""
         frame, failed = self.places.frames.get(recompile.frame), recompile.failed_guards[0]
         size = [s for s in frame.symbols if (s.source, s.dimension) == (failed.source, failed.dimension)] if frame else []
         needed = next((c for s in size for c in s.constraints if c.value is not None), None)
         if needed is None:
-            return ""
+            is_own = all(g.kind == "size" and {g.before, g.now} & {"0", "1"} for g in recompile.failed_guards)
+            return _OWN_VERSION if is_own else ""
         code = f"`{compiler_text(line_words(needed.at, self.places), 80)}`" if needed.at else "the code that needs one size"
         return f"{_MODULES}pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
 

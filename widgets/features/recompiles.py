@@ -160,7 +160,8 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
         setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")
-        title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now run eagerly"
+        does = "run eagerly" if frame is None or frame.status != "failed" else "raise an error"  # as fullgraph does
+        title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now {does}"
         title += f" (first at {place})" if place else ""
     return {
         "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),

@@ -262,8 +262,7 @@ def _trial(report: Report) -> Step | None:
     best = trials[-1]
     steps = [WARM_UP] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
-    gain = sum(gains.get(id, 0.0) for id in best.removes)
-    worth = f", which saves {time_text(gain)} a call between graphs" if gain else ""
+    worth = ""
     if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
         joined = "and" if best.seconds < trials[0].seconds else "but"
         worth = f", {joined} a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"

@@ -38,7 +38,7 @@ def test_a_condition_on_a_number_of_python_is_not_said_to_be_on_a_tensor() -> No
     b.text = "Developer debug context: attempted to jump with UnspecializedPythonVariable()"
     report = Report(breaks=[b], fix_set=FixSet())
     assert advice(report, b)[0] == "Decide it outside of the compiled code, and pass the result in."
-    said = "an `if` or `while` depends on a value that is not known when compiling: decide it outside of the compiled code"
+    said = "a condition depends on a value that is not known when compiling: decide it outside of the compiled code"
     assert said in " ".join(str(report).split())
 
 

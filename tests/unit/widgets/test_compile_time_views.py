@@ -42,10 +42,8 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
 def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
     assert "compile time:" not in str(report)
     text = " ".join(report.details().split())
-    for words in (
-        "compile time: 77 s C++ and Triton 74%", "57 s compile_file 13×, C++ and Triton",
-    ):  # fmt: skip
-        assert words in text, words
+    assert "compile time: 77 s C++ and Triton 74%" in text
+    assert "57 s compile_file 13×, C++ and Triton" in text
 
 
 def test_what_is_unknown_is_said() -> None:
@@ -56,10 +54,10 @@ def test_what_is_unknown_is_said() -> None:
     assert "2 phases have no recorded end; their time is not counted: dynamo, gc" in text
 
 
-def test_a_repeated_block_is_said_with_what_compiles_it_once() -> None:
+def test_a_repeated_block_is_said_with_what_may_compile_it_once() -> None:
     block = RepeatedBlock(
         count=24, ops=4, share=0.99, graphs=["g0"], modules=["layers.0", "layers.23"], functions=["Block.forward"]
     )
     report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
     text = " ".join(report.details().split())
-    assert "compiled 24 times in graph ?: 99% of the graph. As a region (torch.compiler.nested_compile_region), it" in text
+    assert "(layers.0 … layers.23) is in graph ? 24 times: 99% of the graph. torch.compiler.nested_compile_region is" in text

@@ -44,13 +44,13 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     text = to_text(report, width=110)
     lines = text.splitlines()
     assert lines[0] == report.headline()
-    assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, an")
+    assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, a")
     assert "Remaining" not in text, "nobody has tried it"
     assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks: not tried here" in text
     assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
     report.notes.append("profile: not measured: it raised")
     assert "What a call spends its time on is not known: it raised." in advice(report)["more"]
-    assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
+    assert " 1. 9 graph breaks: a condition depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
     assert "report.details()" in lines[-1]
@@ -173,6 +173,9 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert again["fix"] == "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
     guards = report.recompiles[1].failed_guards
+    guards[0].now = "1"
+    fix = shown(report)["causes"][-1]["fix"]
+    assert fix.endswith("; leave it: a size of 0 or 1 gets a version of its own, also with `dynamic=True`")
     guards.append(replace(guards[0], kind="value", source="k"))
     report.recompiles[0].reasons = ["consider using torch._dynamo.config.force_parameter_static_shapes = False to allow"]
     parameters, sizes = shown(report)["causes"][-1]["fix"].rsplit("; ", 1)
@@ -370,10 +373,7 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     """Two graphs that become one can be fused, which may gain much more than the time between them."""
     found = advice(profiled(model(breaks=12), 0.01))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    assert found["more"][1] == (
-        "Removing all graph breaks gains at most 10.0 ms of the 1.00 s that a call takes, 1%, outside of graphs; what larger "
-        "graphs gain is unknown."
-    )
+    assert found["more"][1].endswith("call takes, 1%, outside of graphs; what larger graphs gain is unknown.")
     assert found["more"][0] == (
         "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
         " s, `aten::add` 0.10 s."
