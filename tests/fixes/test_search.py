@@ -27,8 +27,6 @@ import dynascope
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cli import main
 from dynascope.compiler.capture.torch_private import tensors
-from dynascope.compiler.lab.experiment import Observation
-from dynascope.compiler.lab.fix.difference import Difference, differences
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.report import Report
 
@@ -383,11 +381,6 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     assert {x.verdict for x in done} == {verdict}
     assert ("There was no time to compare it with" in done[0].condition) == (verdict == "conditional")
     assert bool(report.patch()) == (verdict == "verified")
-
-
-def test_a_difference_counts_lines_in_words() -> None:
-    lost = differences(Observation(logged=["a"]), Observation(logged=["a", "b"]))
-    assert lost == Difference("logs 1 line where eager has 2 ('b')", is_condition=True)
 
 
 def test_a_condition_stands_at_the_change_that_brings_it(make: Make) -> None:

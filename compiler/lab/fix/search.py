@@ -656,7 +656,7 @@ class Search:
                 self._verify(smaller)
                 if _verified(kept, -1).conditions.keys() <= _verified(self._steps, -1).conditions.keys():
                     fix = self._steps[number].fix
-                    fix.verdict, fix.reason = "refused", "not needed with the changes after it"
+                    fix.verdict, fix.reason = "refused", ""  # `_explain` knows whether those after it are there at the end
                     self._steps = kept
 
     def _sure(self) -> int:
@@ -767,7 +767,7 @@ class Search:
             ids = [fix.break_, fix.recompile, *fix.removes, *(other.id for other in step.instead)]
             taken |= {id: fix.title for id in ids if id is not None}
         for fix in self.found.fixes:
-            if fix.verdict == "untried" and not fix.reason:
+            if not fix.reason:
                 own = fix.break_ or fix.recompile or ""
                 fix.reason = "" if self.found.is_complete else stopped
                 if first := taken.get(fix.id) or taken.get(own):

@@ -13,6 +13,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.lab.fix.improvement import why_worse_elsewhere
+from dynascope.compiler.lab.fix.search import Search
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.fix.verification import Verification
 from dynascope.compiler.report import Report, time_text
@@ -195,6 +196,18 @@ def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.Monkey
             assert x.reason in (taken or ["the search was interrupted", "not verified: the search was interrupted"])
     assert ("is verified" in str(report)) <= bool(chosen)
     assert ("No change is known" in [x.title for x in report.fixes or ()]) == (end != 1), "for what is called there"
+
+
+def asks_a_number(x: torch.Tensor) -> torch.Tensor:
+    number = x.sum().item()
+    return x + number if number > 2 else x - number
+
+
+def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Search, "_complete", lambda search: search._drop_from(-1, "it differs"))
+    reasons = [x.reason for x in fix(asks_a_number, torch.ones(3)).fixes or ()]
+    assert "it differs" in reasons
+    assert not any("not needed" in why for why in reasons)
 
 
 def test_one_other_input_is_one_other() -> None:
