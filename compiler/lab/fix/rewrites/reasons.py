@@ -12,20 +12,19 @@ _TYPES = {
         "repr() on tensor",
     ),
     "the compiler compares only constants, such as strings": ("sort with non-constant keys", "list_richcompare_nonconst"),
-    "it raises an exception that no traced code catches: raise it outside of compiled code": ("Observed exception",),
+    # the program itself may raise none: Dynamo has no values, and not every method
+    "where it is traced, it raises an exception that no traced code catches": ("Observed exception",),
     "addresses are not known to the compiler": ("Data pointer comparison", "Reconstruction of FakeIdVariable"),
     "the result depends on values, which the compiler does not have": ("Dynamic shape operator", "Data dependent operator"),
-    "what is called there is not traced: call it outside of compiled code": (
+    "the compiler does not trace this: do it outside of compiled code": (
         "Attempted to call function marked as skipped", "Failed to trace builtin operator", "torch.* op returned non-Tensor",
-    ),
-    "the compiler does not trace this object: make it outside of compiled code": (
         "Unsupported method call", "Unsupported function call", "Unhandled args for method", "missing tp_iter",
         "Missing tp_iternext", "setattr() on unsupported type", "An opaque object was created in the middle of the program.",
         "Invalid call to __build_class__", "Attempted to use `torch.nn.Parameter()` constructor with Dynamo",
     ),
     "this context manager cannot be traced: put the `with` around the compiled call": ("Unsupported context manager",),
-    "the import cannot be traced: import outside of compiled code": ("Import failure",),
-    "use clone() instead: copy.deepcopy is not captured": ("Attempted to copy.deepcopy a tensor",),
+    "the import fails: try it outside of compiled code": ("Import failure",),
+    "copy.deepcopy of a tensor is not captured": ("Attempted to copy.deepcopy a tensor",),
     "sparse tensors cannot be in a graph": ("Attempted to wrap sparse Tensor with VariableTracker",),
     "gradients are computed or asked for inside: do it outside of compiled code": (
         "requires_grad_() intermediate leaked as output", "Unsupported Tensor.backward() call",
@@ -35,11 +34,11 @@ _TYPES = {
     "the values leave torch: put the code that needs them into a custom operator": (
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
-    "the program asks for it": ASKED_FOR,
+    "the code there asks for it": ASKED_FOR,
 }  # fmt: skip
 REASONS = {kind: why for why, kinds in _TYPES.items() for kind in kinds}
 
 
 def reason(kind: str) -> str:
     """Why there is no change for this type of graph break, as the end of a sentence."""
-    return REASONS.get(kind, "dynascope has none for this type of graph break")
+    return REASONS.get(kind, "none of those that dynascope knows fits")
