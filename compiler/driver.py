@@ -217,7 +217,7 @@ class Run:
                 )  # fmt: skip
                 found = self.user_code(search.run)
             elif report.breaks and not self._calls.refusals:
-                found.notes.append("No change was tried: nothing that this run compiles was called")
+                found.notes.append("No change was tried: only calls of what dynascope itself compiles are repeated")
             annotate_fixes(report, found, self._calls, cells)
             if found.again is not None and self.fix_own is None and not traces:
                 annotate_second_call(report, found.again, self._calls)
