@@ -2,8 +2,8 @@
 
 The last call of a compiled function is replayed twice, compiled and with torch's stance "force_eager", from the same state and
 with the same random seeds, and where these differ, a second time in eager mode.  The outcomes are compared with the tolerances
-of `torch.testing.assert_close` for their dtypes, or, where they were computed with less precision, with the rounding of the
-lowest precision on the way.
+of `torch.testing.assert_close` for their dtypes, or, where less precision was used on the way, with the rounding of the lowest
+one.
 
 A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference shows nothing.
 """
@@ -54,7 +54,7 @@ def _agreement(checked: Check) -> str:
     )
     for precision in dict.fromkeys(checked.judged_by.values()):
         names = [name for name, used in checked.judged_by.items() if used == precision]
-        compared += f"; within the rounding of {precision}, which they were computed with: {listed(names, 3)}"
+        compared += f"; only within the rounding of {precision}, which was used on the way: {listed(names, 3)}"
     if checked.not_compared:
         compared += f"; not compared: {', '.join(checked.not_compared[:3])}"
     return f"check: compiled and eager agree ({compared})."

@@ -390,7 +390,7 @@ class Check(Part, kw_only=True):
     #: strings in modules count only if the call changed them
     compared: dict[str, int] = {}
     differences: list[str] = []
-    #: names of values that were judged by a precision lower than their own, because they were computed with it -> that dtype
+    #: names of values that were judged by a precision lower than their own, because it was used on the way -> that dtype
     judged_by: dict[str, str] = {}
     #: why `agrees` is None; else empty
     why_not: str = ""
