@@ -280,7 +280,7 @@ class Recompile(Part, kw_only=True):
 
 
 class Failure(Part, kw_only=True):
-    """The error that ended the run, or that the user's code caught."""
+    """The error that ended the run, or one of the compiler's that did not, as it was caught or in another thread."""
 
     type: str
     message: str
@@ -291,7 +291,7 @@ class Failure(Part, kw_only=True):
     cell: int | None = None
     #: "compiler": the compiler refused the code; "user": an error in the user's code
     origin: Literal["compiler", "user"] = "compiler"
-    #: whether the user's code caught the error and continued
+    #: whether the run went on after the error: it was caught, or in another thread
     caught: bool = False
     #: whether an operation of a graph raised the error when the graph ran
     in_graph: bool = False

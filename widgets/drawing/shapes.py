@@ -140,7 +140,7 @@ def _frame_lines(places: Places, frame: Frame, breaks: list[Break]) -> list[str]
     received = frame.resume.locals if frame.kind == "resume" and frame.status == "compiled" and frame.resume else []
     computes = "" if frame.graph in places.graphs or breaks else "no graph: nothing to compute"
     about = {
-        "empty": "nothing to compile before the break" if breaks else "nothing to compile in it",
+        "empty": "nothing to compile before the break" if breaks else "no graph was captured",
         "skipped": "runs eagerly: " + _brief(frame.reason),
         "failed": "" if breaks else frame.reason or "could not be compiled",
         "unfinished": frame.reason or "the end of this compile is not known",

@@ -52,6 +52,7 @@ _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
 #: that of a comprehension does where the function around it runs eagerly
 _ITERATOR = "Missing tp_iternext"
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 #: the name of a symbol
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 
@@ -158,7 +159,7 @@ def kind_words(b: Break) -> str:
     if b.type != _ITERATOR:
         return b.type
     iterator = re.search(r"next\(\) on (\w+)", b.explanation)
-    what = "A comprehension runs as a function of its own, over" if b.function.startswith("<") else "Compiled code is given"
+    what = "A comprehension runs as a function of its own, over" if b.function in _COMPREHENSIONS else "Compiled code is given"
     return f"{what} an iterator{f' (`{iterator[1]}`)' if iterator else ''} that Dynamo cannot step through."
 
 
@@ -174,8 +175,7 @@ def advice(report: Report, b: Break) -> list[str]:
     told = not (is_by_design(b) or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
-    at = {(place.file, place.function, place.line) for place in (b, caller) if place is not None}
-    fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
+    fails = ran and ended_by_error(report, b)
     untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
@@ -193,9 +193,9 @@ def advice(report: Report, b: Break) -> list[str]:
         steps = fit
     what = "line" if caller is None else "call that leads here"
     known = (
-        (is_false, "The assertion fails in eager code, too: change what is passed, or the assertion."),
-        (is_unknown, "The name is not defined when this line runs: define or import it first. Eager code fails here, too."),
-        (b.type == _ITERATOR and b.function.startswith("<"),
+        (is_false, "Change what is passed, or the assertion."),
+        (is_unknown, "The name is not defined when this line runs: define or import it first."),
+        (b.type == _ITERATOR and b.function in _COMPREHENSIONS,
          "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
         (b.type == _ITERATOR, "Pass a list or a tuple in place of the iterator."),
         (is_on_a_number(b), "Decide it outside of the compiled code, and pass the result in."),
@@ -215,7 +215,8 @@ def advice(report: Report, b: Break) -> list[str]:
         moves = f" If there is more, move the {moved}, with any loop, `with` or `try` around it, into a function of its own."
         names = listed(dict.fromkeys(f"`{qualified(f)}`" for _, f in own or frames), 2) or "the frame"
         # every function around an error would meet it, too
-        what = "The rest" if only_rest_is_eager(report, b) else "Any other code"
+        is_rest = only_rest_is_eager(report, b) or {f.kind for _, f in own or frames} == {"resume"}  # after compiled code
+        what = "The rest" if is_rest else "Any other code"
         rest = f"{what} of {names} runs eagerly because of this break.{'' if b.error or is_sparse else moves}"
         catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
         raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
@@ -223,15 +224,13 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.insert(0 if is_first else len(steps), raises if catch or b.source.lstrip().startswith("raise ") else rest)
     if b.outcome == "raised" and b.fullgraph:
         steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
-    elif b.outcome == "raised":  # the flags may be unknown, as in an imported log
+    elif b.outcome == "raised" and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log
         flag = "error_on_graph_break is on" if b.error_on_graph_break else "Graph breaks are errors"
         steps.append(f"{flag} here: fix it, or allow this place in a region (fullgraph=True allows none).")
-    elif b.allowed:
+    elif b.allowed and b.outcome != "raised":
         steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
-    else:
+    elif b.outcome != "raised":
         steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
-    if len(b.hits) > 1:
-        steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
     steps += sorted((h for h in hints if h.startswith(GENERAL)), key=lambda h: h.startswith("Please report"))
     chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
     words = {"verified": "A verified fix", "conditional": "A fix that holds under a condition"}
@@ -316,29 +315,26 @@ def own_caller(b: Break) -> StackEntry | None:
     return next((e for e in own if e.file != b.file), None)
 
 
-def passed_by_error(report: Report) -> set[tuple[str, str, int]]:
-    """File, function and line of the places that an error of the user's own code passed through; empty if there was none.
+def ended_by_error(report: Report, b: Break) -> bool:
+    """Whether an error of the user's own code ended the call at a break: where it passed, no function was seen to resume.
 
-    With the function, as a lambda may be on a line of another one.  Statements that are not compiled run as a module's.
+    Later versions may use the function of an earlier one.  If a function resumed at the break itself, what called that one did
+    not come to an end.  Functions have names here, as a lambda may be on a line of another one; statements that are not
+    compiled run as a module's.
     """
     calls = report.error.calls if report.error is not None and report.error.origin == "user" else []
-    return {(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in calls}
-
-
-def _not_resumed(report: Report, b: Break) -> set[tuple[str, str, int | None]]:
-    """The places of the hits after which no function was seen to resume; later versions may use that of an earlier one.
-
-    Empty if a function resumed at the break itself: what called that one did not come to an end.
-    """
-    functions = {f.id: (f.file, f.name) for f in report.frames}
-    hits = [((*functions.get(h.frame, ("", "")), h.line), h.resumes) for h in b.hits]
-    resumed = {place for place, resumes in hits if resumes}
-    return set() if (b.file, b.function, b.line) in resumed else {place for place, _ in hits} - resumed
+    passed = [(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in calls]
+    functions = {f.id: (f.file, (f.qualname or f.name).rpartition(".")[2], f.line) for f in report.frames}
+    hits = [(functions[h.frame], h) for h in b.hits if h.frame in functions]
+    resumed = {(*at[:2], h.line) for at, h in hits if h.resumes}
+    # where compiled code itself raises an error, such as for an attribute, its line is the first one of the function
+    left = {at if at in passed[-1:] else (*at[:2], h.line) for at, h in hits if not h.resumes}
+    return (b.file, b.function, b.line) not in resumed and not (left - resumed).isdisjoint(passed)
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
-    error, passed = places.report.error, passed_by_error(places.report)
+    error = places.report.error
     words = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
     resumes = {id for h in b.hits for id in h.resumes}
     # a wrapper's frame, which has nothing to resume, calls the function at the break anew
@@ -348,8 +344,8 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
         what, brief_words = _OUTCOMES["rest" if resumes else "skipped"]
         words = (f"{what}: no tensor is passed to it", brief_words)
     if b.outcome == "resumed" and b.error.startswith(_FALSE):
-        words = ("the call ends here with AssertionError", "error raised")
-    if b.outcome == "resumed" and error is not None and not error.caught and _not_resumed(places.report, b) & passed:
+        words = ("AssertionError is raised here", "error raised")
+    if b.outcome == "resumed" and error is not None and ended_by_error(places.report, b):
         name = shorten(error.type, 60)
         words = (f"not resumed: {name} ended the call here", f"ended by {name}")
     return words[brief]

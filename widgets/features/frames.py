@@ -18,7 +18,7 @@ from dynascope.widgets.words import compiler_text, printable, shorten
 _STORIES = {
     "skipped": "Dynamo skipped this frame: all of it runs eagerly, as plain Python.",
     "failed": "The compiler stopped here with an error.",
-    "empty": "There is nothing to compile in it.",
+    "empty": "No graph was captured from it.",
     "unfinished": "The end of this compile was not recorded, so its result is unknown.",
 }
 

@@ -381,7 +381,7 @@ class _Rows:
         )
         found += [[kind, plural(count, what) + more] for kind, what, count, more in counts if count]
         is_empty = frames and not found and all(f.status == "empty" for f in frames)
-        return [["empty", "nothing to compile"]] if is_empty else found
+        return [["empty", "no graph"]] if is_empty else found
 
 
 def _short(name: str) -> str:

@@ -25,7 +25,7 @@ LINE_LIMIT = 2000
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 #: words of each state of a frame; a line of several frames shows the last state here that one of them has
-_STATES = {"empty": "nothing to compile", "unfinished": "unfinished", "failed": "not compiled", "skipped": "runs eagerly"}
+_STATES = {"empty": "no graph", "unfinished": "unfinished", "failed": "not compiled", "skipped": "runs eagerly"}
 #: words of each outcome of a break, the worst last
 _OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 

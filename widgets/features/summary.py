@@ -110,7 +110,7 @@ def chips(places: Places) -> list[Chip]:
     report, found, e = places.report, list[Chip](), places.report.error
     if e is not None:
         first = error_message(report).replace("`", "")
-        text = ("caught by your code: " if e.caught else "") + shorten(f"{e.type}: {first}".rstrip(": "), 90)
+        text = ("did not end the run: " if e.caught else "") + shorten(f"{e.type}: {first}".rstrip(": "), 90)
         found = [{"text": text, "kind": "note" if e.caught else "error", "full": printable(f"{e.type}: {e.message}", 3000)}]
         if e.break_ or e.frame:
             found[0]["id"] = e.break_ or e.frame or ""
@@ -453,7 +453,7 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
     if e is None:
         return []
     at = f" at {places.at(e.file, e.line, e.cell)}" if e.file else ""
-    text = f"✗ {e.type}{at}{', caught by your code' if e.caught else ''}: {error_message(places.report)}"
+    text = f"✗ {e.type}{at}{', did not end the run' if e.caught else ''}: {error_message(places.report)}"
     return terminal.wrap(text.rstrip(": "), "", 3, "red")
 
 

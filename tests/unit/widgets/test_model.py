@@ -159,7 +159,7 @@ def test_regions_are_named_where_their_breaks_stand() -> None:
 
 def test_an_error_that_the_users_code_caught_is_said_to_be_caught() -> None:
     chip = view_model(samples.regions())["chips"][0]
-    assert chip["text"] == "caught by your code: Unsupported: Call to print"
+    assert chip["text"] == "did not end the run: Unsupported: Call to print"
     assert chip["kind"] == "note"
     assert "stopped by an error" not in view_model(samples.regions())["headline"]
 
