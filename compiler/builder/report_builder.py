@@ -313,8 +313,8 @@ class _ReportBuilder:
                     what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
                     self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
-                again = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code == record.code)
-                later = next(again, self.facts.calls.get(record.code.uid or 0, 0) + 1) - record.call - 1  # until a reset
+                compiled = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code == record.code)
+                later = next(compiled, self.facts.calls.get(record.code.uid or 0, 0) + 1) - record.call - 1  # until a reset
                 if later > 0:
                     self.result.notes.append(
                         f"{frame.name} had nothing to compile in call {record.call}. After such a call torch runs a function "
