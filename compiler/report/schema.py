@@ -267,8 +267,8 @@ class Recompile(Part, kw_only=True):
     failed_guards: list[FailedGuard] = []
     #: stack of the call that needed the recompile, outermost first
     stack: list[StackEntry] = []
-    #: number of that call, from 1, among the calls of the compiled function in this recording (with those of a recording
-    #: around it, if there is one)
+    #: number of the call in progress, from 1, among the calls of the function that was called compiled (this one, or one that
+    #: leads to it) in this recording (with those of a recording around it, if there is one)
     call: int | None = None
     #: number of compiled versions of the code object after the recompile
     entries: int | None = None
