@@ -197,7 +197,7 @@ def advice(report: Report, b: Break) -> list[str]:
         (is_unknown, "The name is not defined when this line runs: define or import it first."),
         (b.type == _ITERATOR and b.function in _COMPREHENSIONS,
          "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
-        (b.type == _ITERATOR, "Pass a list or a tuple in place of the iterator."),
+        (b.type == _ITERATOR, "Take its items outside of the compiled code, and pass them in."),
         (is_on_a_number(b), "Decide it outside of the compiled code, and pass the result in."),
         (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
         ("does not know how to trace the builtin" in b.explanation,

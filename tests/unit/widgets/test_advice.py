@@ -241,7 +241,7 @@ def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
     ("function", "why", "step"),
     [
         ("<dictcomp>", "A comprehension runs as a function of its own, over an iterator (`filter`)", "Write it as a `for`"),
-        ("<lambda>", "Compiled code is given an iterator (`filter`) that Dynamo cannot step through.", "Pass a list or"),
+        ("<lambda>", "Compiled code is given an iterator (`filter`) that Dynamo cannot step through.", "Take its items"),
     ],
 )
 def test_an_iterator_is_explained_without_words_of_cpython(function: str, why: str, step: str) -> None:
