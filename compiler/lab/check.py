@@ -64,8 +64,8 @@ def compare(call: RecordedCall | None) -> Check:
     """Run the call again, compiled and eagerly, and compare the observations."""
     if call is None or not call.returned:
         return Check(why_not="nothing that this run compiles was called, or the call raised")
-    if call.refusal is not None:
-        return Check(why_not=call.refusal)
+    if call.refusal is not None or call.lacks_hooks:
+        return Check(why_not=call.refusal or "hooks of its modules have been removed since")
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree
         unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)
