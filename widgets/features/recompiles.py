@@ -30,9 +30,9 @@ _GUARDS = {
     "dtype": "{source} had another dtype: {before} before, {now} now",
     "rank": "{source} had another number of dimensions: {before} before, {now} now",
     "stride": "{source} had another memory layout (stride of dimension {dimension}): {before} before, {now} now",
-    "tensor class": "{source} was another kind of tensor: {before} before, {now} now",
+    "tensor class": "{source} had other dispatch keys: {before} before, {now} now",  # inference mode changes them, too
     "device": "{source} was on another device",
-    "not a tensor": "{source} was no longer a tensor, but {now}",
+    "not a tensor": "{source} is of another class now: {now}",  # Parameter, for example, after a plain tensor
     "type": "{source} had another type",
     "object": "{source} was another object",
     "length": "{source} had length {before} when it was compiled, and has {length} now",
