@@ -263,8 +263,8 @@ def run_script(
             traceback.print_exc()  # prints the error, too: it is the context
     report = recording.report
     if not report.frames and not report.notes and report.error is None:
-        what = f"the script ended with status {status} before it called anything" if status else "the script calls nothing"
-        report.notes.append(f"{what} under torch.compile: use torch.compile(model), model.compile() or @torch.compile.")
+        how = "torch.compile(model), model.compile() and @torch.compile compile what is then called"
+        report.notes.append(f"nothing was compiled in this process: {how}.")
     return report, status
 
 

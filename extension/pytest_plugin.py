@@ -91,8 +91,8 @@ class ExpectingBlock:
             return
         nothing = all(f.status == "ignored" for f in self._run.report.frames)
         if nothing and all(e.name != "graphs" for e in self.expected):
-            why = "but nothing was compiled: call a compiled function in the block"
-            raise comparison.ExpectationFailed(f"expected {','.join(map(str, self.expected))}, {why}")
+            why = "\n  ".join(["nothing was compiled in the block", *self._run.report.notes])
+            raise comparison.ExpectationFailed(f"expected {','.join(map(str, self.expected))}, but {why}")
         comparison.check_expectations(self._run.report, self.expected)
 
 

@@ -166,7 +166,7 @@ class StepTime(Part, kw_only=True):
     #: compile time of the slowest rank, in seconds
     slowest: float
     slowest_rank: int
-    #: seconds between the fastest and the slowest rank: the longest time that a rank can have waited for the slowest
+    #: seconds between the fastest and the slowest rank
     waited: float
 
 

@@ -125,8 +125,8 @@ class CellStatements:
         called = called and f"; what is called there went to the compiler: {called}"
         notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
         if _TRAINS in reasons and self._called.has_called_a_module:
-            how = "put both into a function and call that; leave zero_grad, backward and step outside"
-            notes.append(f"to have the forward pass and the loss in one graph, {how}.")
+            how = "put them into a function and call that; leave zero_grad, backward and step outside"
+            notes.append(f"to compile more of these lines, {how}.")
         return notes
 
     def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:

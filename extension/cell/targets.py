@@ -109,7 +109,7 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
         return f"nothing was compiled: {what}."
     name, is_function = found[-1].name, found[-1].kind == "function"  # which may call those above
     call, target = (f"{name}(...)", name) if is_function else (f"{name}(...)(x)", "with the module")
-    why = "the cell's own statements call nothing of it that can be compiled, so nothing was compiled"
+    why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
     return f"{why}: add a call, {call}, or use -f {target}."
 
 

@@ -228,7 +228,8 @@ class CompiledCell:
             self.run.compiled.extend(map(user_name, self.run.recording.called))
             self.run.notes.extend(statements.notes())
             if not self.run.compiled:
-                self.run.notes.append("nothing was compiled: these statements call no module and none of your functions.")
+                why = "the cell's own statements called no module, and no function of yours that can be compiled"
+                self.run.notes.append(f"nothing was compiled: {why}.")
 
     def _run_definitions(self, defined: list[Definition], entry_points: EntryPoints) -> Any:
         notes, users_own = self.run.notes, self.run.recording.users_own

@@ -41,8 +41,8 @@ def test_a_rank_is_found_by_number_and_status(open_page: OpenPage) -> None:
     found = page.locator("[data-rank]:visible")
     search.fill("5")
     expect(found).to_have_text(["rank 5, compiled in 4.00 s"])
-    search.fill("wrote nothing")
-    expect(found).to_have_text(["rank 16 wrote nothing"])
+    search.fill("left no file")
+    expect(found).to_have_text(["rank 16 left no file that can be read"])
     search.fill("")
     expect(found).to_have_count(17)
 

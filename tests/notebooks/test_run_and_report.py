@@ -160,8 +160,8 @@ def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors
 
 
 def test_a_script_that_compiles_nothing_is_told_how_to(tmp_path: Path) -> None:
-    for status, told in {0: "the script calls nothing", 3: "the script ended with status 3 before it called anything"}.items():
+    for status in (0, 3):
         (tmp_path / "plain.py").write_text(f"import sys, torch\nprint(torch.ones(2))\nsys.exit({status})\n")
         done = call("run", "plain.py", folder=tmp_path)
         assert done.returncode == status, done.stderr
-        assert f"{told} under torch.compile: use" in " ".join(done.stdout.split())
+        assert "note: nothing was compiled in this process: torch.compile(model)" in done.stdout

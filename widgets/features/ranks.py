@@ -24,9 +24,8 @@ _OUTCOMES = {
     "cached": "had compiled it before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
 _ANOTHER = {"versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable"}
-_HANG = "ranks that wait for different collectives hang"
 MOST_DIFFERENCES, MOST_FAILURES = 6, 8
-_STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}
+_STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "left no file that can be read"}
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -56,7 +55,7 @@ def headline(report: RanksReport) -> str:
     else:
         (group,) = report.groups
         same = total if len(report.ranks) == 1 else f"{total} alike{' so far' if unwell else ''}"
-        said = same if len(group.ranks) == len(report.ranks) else f"{total}: only {ranks_name(group.ranks)} recorded anything"
+        said = same if len(group.ranks) == len(report.ranks) else f"{total}, only {ranks_name(group.ranks)} known"
         if group.report is not None:
             times = [r.compile_seconds for r in report.ranks if r.group is not None]
             low, high, again = seconds(min(times)), seconds(max(times)), group.report.summary.recompiles
@@ -156,7 +155,7 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
         return [f"{who} compiled {d.value or 'nothing more'}; {others} compiled {d.reference or 'nothing more'}"]
     if d.kind == "collective":
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
-        return [f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}", _HANG]
+        return [f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}"]
     if d.step is None:
         return [f"what differs is unknown: no report of {who} was read"]
     subject = f"{'' if d.kind == 'constant' else f'{d.kind} of '}{d.subject}: " if d.kind != "graph" and d.subject else ""
@@ -175,7 +174,7 @@ def rank_failure(rank: Rank) -> str:
 
 
 def rank_failures(report: RanksReport) -> list[str]:
-    """Sentences on the ranks that failed, did not end or wrote nothing; ranks with the same reason and place share one."""
+    """Sentences on the ranks that failed, did not end or left no file; ranks with the same reason and place share one."""
 
     def same(rank: Rank) -> str:
         error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations differ between ranks
@@ -187,7 +186,7 @@ def rank_failures(report: RanksReport) -> list[str]:
         longest = max(ranks, key=lambda r: r.at_seconds or 0)
         words.append(ranks_name([r.rank for r in ranks]) + rank_failure(longest).removeprefix(ranks_name([longest.rank])))
     missing = [r.rank for r in report.ranks if r.status == "missing"]
-    return [*words, *([f"{ranks_name(missing)} wrote nothing"] if missing else [])]
+    return [*words, *([f"{ranks_name(missing)} {_STATUSES['missing']}"] if missing else [])]
 
 
 def rank_line(rank: Rank) -> str:
@@ -208,14 +207,14 @@ def where(rank: Rank) -> str:
 def slow_lines(report: RanksReport, most: int) -> list[str]:
     """Sentences on slow compiles, at most `most`; the others are counted.
 
-    `rank 3 took 12 s to compile f, the median is 1.00 s: whoever then needed rank 3 waited for up to 11 s`
+    `rank 3 took 12 s to compile f, the median of the others is 1.00 s`
     """
     lines = []
     for slow in report.slow:
         steps = report.groups[slow.group].steps if slow.group is not None else []  # [] if no report of the group was read
         what = f"to compile {steps[slow.step].name}" if slow.step < len(steps) else f"for compile {slow.step + 1}"
-        took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} {what}, the median is {seconds(slow.median)}"
-        lines.append(f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}")
+        median = f"the median of the others is {seconds(slow.median)}"
+        lines.append(f"rank {slow.slowest_rank} took {seconds(slow.slowest)} {what}, {median}")
     return capped(lines, most, "slow compile")
 
 

@@ -159,7 +159,7 @@ def test_files_of_ranks_are_read_and_missing_ranks_named(tmp_path: Path) -> None
         rank_record(rank, tmp_path)
     report = load(tmp_path / "ranks")
     assert [(r.rank, r.status) for r in report.ranks] == [(0, "finished"), (1, "missing"), (2, "finished")]
-    assert report.headline().endswith("; rank 1 wrote nothing")
+    assert report.headline().endswith("; rank 1 left no file that can be read")
 
 
 def test_a_damaged_file_of_a_rank_loses_that_rank(tmp_path: Path) -> None:

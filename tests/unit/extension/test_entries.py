@@ -237,8 +237,10 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
-    why = "the cell's own statements call nothing of it that can be compiled, so nothing was compiled"
+    why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
     assert report.notes == [f"{why}: add a call, fn(...), or use -f fn."]
+    shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
+    assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's own statements called no module, and no")
 
 
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):

@@ -192,7 +192,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     first, second = report.notes
     reasons = "a new Module, a new Optimizer, backward or optimizer steps"
     assert first == f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."
-    assert second.startswith("to have the forward pass and the loss in one graph, put both into a function")
+    assert second.startswith("to compile more of these lines, put them into a function and call that")
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 

@@ -87,7 +87,7 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
     whole.report, whole.rank.seconds[1] = damaged, 60.0
     report = merge([broken, whole])
     (slow,) = lines(report, "slow")
-    assert slow.startswith("rank 1 took 60 s for compile 2, the median is 1.00 s")
+    assert slow.startswith("rank 1 took 60 s for compile 2, the median of the others is 1.00 s")
     assert slow in " ".join(str(report).split())
 
     odd = record(other(2), 2)
@@ -120,7 +120,7 @@ def test_ranks_are_most_ranks_only_if_they_are_and_one_rank_is_not_alike() -> No
     assert "differ from 30 other ranks in compile" in " ".join(str(few).split())
     one, rest = record(made(0), 0), [record(made(rank), rank) for rank in (1, 2)]
     assert merge([one]).headline().startswith("1 rank: 4 graphs")
-    assert merge([one], world_size=2).headline().startswith("2 ranks: only rank 0 recorded anything: 4 graphs")
+    assert merge([one], world_size=2).headline().startswith("2 ranks, only rank 0 known: 4 graphs")
     rest[0].versions["torch"] = "0"
     assert "0; the other rank: " in " ".join(str(merge([one, rest[0]])).split())
     assert "0; the other ranks: " in " ".join(str(merge([one, *rest])).split())
