@@ -257,9 +257,8 @@ class CompiledCell:
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
-            what = "what torch.compile made was left unchanged; the options of %%compile do not apply to"
-            them = ("it" if len(own) == 1 else "them") + (f" (-f {bound} compiles it with them)" if bound else "")
-            self.run.notes.append(f"{', '.join(own)}: {what} {them}.")
+            instead = f" (with -f {bound}, those of %%compile)" if bound else ""
+            self.run.notes.append(f"{', '.join(own)}: the settings of the program's own torch.compile hold{instead}.")
         for name, value in self.namespace.items():
             if type(value) is FunctionType and marks.is_compiled(value) and name not in self.run.recording.called:
                 code = getattr(marks.inner_function(value), "__code__", None)
