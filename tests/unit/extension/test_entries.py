@@ -200,7 +200,7 @@ def test_own_settings_stay_and_f_replaces_them(shell):
     report = dynascope.last()
     assert done.error is not None, "the cell's own fullgraph"
     assert report.compiled == ["fn"]
-    assert "(-f fn compiles it with them)" in report.notes[0]
+    assert "(with -f fn, those of %%compile)" in report.notes[0]
     report = shell.report("%%compile --fullgraph", *HELPER, *OWN, "fn(x)")
     assert report.summary.breaks == 1
     report = shell.report("%%compile -f fn", *HELPER, *strict, "fn(x)")
