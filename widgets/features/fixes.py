@@ -137,8 +137,9 @@ def is_fixable(report: Report) -> bool:
 def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
     is_refused = fix.verdict == "refused"
-    is_tried = not is_refused or bool(fix.edits or fix.settings)  # what was not tried was not refused
-    words = f"{fix.title}: " + ", ".join(filter(None, [fix.verdict if is_tried else "", fix.reason]))
+    # what was not tried was not refused; what is not chosen for a reason may have been tried
+    verdict = fix.verdict if fix.edits or fix.settings or not is_refused else ""
+    words = f"{fix.title}: " + ", ".join(filter(None, ["" if fix.verdict == "untried" and fix.reason else verdict, fix.reason]))
     # a forced condition may be a case that never comes; what was recorded is one that came
     came = "with the recorded inputs: " in fix.reason and not fix.reason.startswith("where ")
     matters = came or fix.reason.startswith("the compiler fails")
