@@ -759,6 +759,7 @@ class Search:
         stopped = self._why_stopped or TIME_LIMIT
         taken, gone = dict[str, str](), set[str]()
         chosen = [step.fix for step in self._steps[1:]]
+        titles = {fix.title for fix in chosen}
         for step, fix in zip(self._steps[1:], chosen, strict=True):
             if not fix.chosen:
                 fix.reason = f"not verified: {stopped}"
@@ -771,8 +772,8 @@ class Search:
                 own = fix.break_ or fix.recompile or ""
                 fix.reason = "" if self.found.is_complete else stopped
                 if first := taken.get(fix.id) or taken.get(own):
-                    fix.reason = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
-        titles = {fix.title for fix in chosen}
+                    why = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
+                    fix.reason = why * (fix.title not in titles)  # else it is chosen, too, on top of that one
         # of a change that was tried again, on top of others, the last word counts
         last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]
