@@ -425,7 +425,7 @@ def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -
         at = (f"{p['place']} {p['function']}" + (f" ({p['times']}×)" if p["times"] > 1 else "") for p in group)
         out += terminal.wrap(whose + ", ".join(at), "      ", 2)
     if row["eager"]:
-        words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
+        words = "runs eagerly: " if row["kind"] == "break" else "at the recompile limit: "
         names = listing(row["eager"][:FUNCTIONS], terminal.width - 6 - len(words))
         out.append(terminal.paint("      " + words + names, "soft"))
     return out

@@ -53,7 +53,7 @@ function causeNode(cause, number, open, select) {
   const more = button("dyn-link", plural(places.length - PLACES, "more place"), () => {
     more.replaceWith(...all.slice(PLACES));
   });
-  const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, compiled too often: ";
+  const verb = kind === "break" ? "runs eagerly: " : "at the recompile limit: ";
   return h(
     "details",
     { cls: `dyn-shared dyn-shared-${kind}`, open, "data-id": cause.id },
