@@ -272,7 +272,7 @@ class Run:
                     tried = self.user_code(inputs.try_inputs, call, given, calls)
                     self._measured.insert(0, ("inputs: not shown", partial(inputs.annotate_inputs, tried=tried)))
             elif given is not None:
-                self.notes.append("inputs: not tried: nothing that this run compiles was called")
+                self.notes.append("inputs: not tried: nothing that dynascope itself compiles was called")
         if self._chosen.keep and (again := caches.compiles() - before) > 0:
             self.notes.append(f"--keep: the recompile limit counts what repeated calls compiled ({plural(again, 'frame')})")
 

@@ -214,7 +214,7 @@ class Measurement:
 def measure(call: RecordedCall | None, calls: int, on_progress: Callable[[str], None] = lambda stage: None) -> Measurement:
     """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
-        return Measurement(failed=f"{_NOT_PROFILED}nothing that this run compiles was called")
+        return Measurement(failed=f"{_NOT_PROFILED}nothing that dynascope itself compiles was called")
     result = Measurement(notes=list(call.side_effects))
     why = call.refusal if call.returned else "it raised"
     if why is None and call.generation is not None and call.generation is not caches.generation():

@@ -127,7 +127,7 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
         return "hooks of its modules have been removed since"
     if calls.is_full:
         return "not every call that compiled something could be recorded: there were too many calls"
-    return next(iter(calls.refusals), None if calls.kept else "nothing that this run compiles was called")
+    return next(iter(calls.refusals), None if calls.kept else "nothing that dynascope itself compiles was called")
 
 
 def _place(broken: Break) -> tuple[str, int, int | None, int | None]:

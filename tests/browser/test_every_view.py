@@ -89,8 +89,7 @@ TRAITS = {
 
 def live_page(report: Report) -> str:
     """A page with the view of a notebook: its buttons are there, and nobody answers them."""
-    traits = {**TRAITS, "content": view_model(report), "settings": report.settings}
-    data = json.dumps(traits).replace("<", "\\u003c")
+    data = json.dumps({**TRAITS, "content": view_model(report), "settings": report.settings}).replace("<", "\\u003c")
     model = "{ get: name => traits[name], set() {}, save_changes() {}, send() {}, on() {}, off() {} }"
     script = f"{es_module()}\nconst traits = {data};\nrender({{ model: {model}, el: document.getElementById('dyn-view') }});"
     style = f"<style>{style_sheet()}{PAGE_CSS}</style>"

@@ -54,8 +54,7 @@ def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: OpenLab) -> No
     lab.cells().nth(2).locator(".cm-content").click()
     lab.page.keyboard.press("Control+v")
     lab.page.keyboard.press("Shift+Enter")
-    fixed = view(lab, 2)
-    expect(fixed.locator(".dyn-counts")).to_contain_text("1 graph · 0 graph breaks", timeout=30_000)
+    expect(view(lab, 2).locator(".dyn-counts")).to_contain_text("1 graph · 0 graph breaks", timeout=30_000)
     lab.wait_idle()
     assert lab.python("import dynascope; print(dynascope.last().summary.breaks, dynascope.last().summary.graphs)") == "0 1\n"
     lab.shot("fixes_fixed", ".dyn-widget")

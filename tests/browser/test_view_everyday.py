@@ -99,8 +99,7 @@ def test_high_contrast(open_page: OpenPage, dark: bool) -> None:
     shown.select("b0")
     shown.page.screenshot(path=shot_path(f"page-high-contrast{'-dark' * dark}"), full_page=True)
     colours = shown.root.evaluate(COLOURS)
-    ground = colours.pop("ground")
-    assert ground == ("rgb(0, 0, 0)" if dark else "rgb(255, 255, 255)")
+    assert colours.pop("ground") == ("rgb(0, 0, 0)" if dark else "rgb(255, 255, 255)")
     assert set(colours.values()) == {"rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)"}
     wide = shown.node("b0").locator(".dyn-main").evaluate("n => parseFloat(getComputedStyle(n).strokeWidth)")
     assert wide >= 2.5  # selection is no matter of colour

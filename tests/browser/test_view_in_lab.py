@@ -38,8 +38,7 @@ def mixed(lab: LabPage) -> Shown:
 
 
 def selected_in_kernel(lab: LabPage, name: str) -> str:
-    code = f"print([v.selected for v in views if v.content and v.content['name'] == '{name}'][-1])"
-    return lab.python(VIEWS + code).strip()
+    return lab.python(VIEWS + f"print([v.selected for v in views if v.content and v.content['name'] == '{name}'][-1])").strip()
 
 
 def test_click_the_break_read_why_click_a_line_see_the_node(lab: LabPage, one: Shown) -> None:

@@ -112,8 +112,7 @@ def test_the_view_has_the_colors_of_the_theme(cell: Frame, theme: str) -> None:
     view = cell.locator(".dyn")
     expect(view).to_have_attribute("data-theme", "light" if "light" in theme else "dark")
     assert view.evaluate(LOW_CONTRAST) == []
-    around = "e => getComputedStyle(e.closest('.output')).backgroundColor"
-    assert view.evaluate(around) == "rgba(0, 0, 0, 0)"
+    assert view.evaluate("e => getComputedStyle(e.closest('.output')).backgroundColor") == "rgba(0, 0, 0, 0)"
     assert "system-ui" in view.evaluate("e => getComputedStyle(e).fontFamily")
     cell.page.screenshot(path=shot_path(f"vscode-{theme}"))
 

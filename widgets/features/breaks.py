@@ -219,9 +219,11 @@ def advice(report: Report, b: Break) -> list[str]:
         what = "The rest" if is_rest else "Any other code"
         rest = f"{what} of {names} runs eagerly because of this break.{'' if b.error or is_sparse else moves}"
         catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
-        raises = f"Raise it outside of the compiled code{catch}: the code that raises it runs eagerly."
+        is_raise = b.source.lstrip().startswith("raise ")  # else Dynamo may lack what the line does in eager mode
+        only = ": the code that raises it runs eagerly." if is_raise else "; if only tracing raises it, move the line out."
+        raises = f"Raise it outside of the compiled code{catch}{only}"
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
-        steps.insert(0 if is_first else len(steps), raises if catch or b.source.lstrip().startswith("raise ") else rest)
+        steps.insert(0 if is_first else len(steps), raises if catch or is_raise else rest)
     if b.outcome == "raised" and b.fullgraph:
         steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
     elif b.outcome == "raised" and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log

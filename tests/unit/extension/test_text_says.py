@@ -141,6 +141,8 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
         assert "any other code" not in str(report)  # not what to do first
     words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
     assert words.endswith("catch it inside: the code that raises it runs eagerly.")
+    report = dynascope.explain(lambda x: x + len(f"{x.sum():.2f}"), backend="eager")(torch.ones(3))  # only tracing raises
+    assert "inside; if only tracing raises it, move the line out." in advice(report, report.breaks[0])[0]
     text(raises)
     assert [step for step in advice(dynascope.last(), dynascope.last().breaks[0]) if "function of its own" in step] == []
 
