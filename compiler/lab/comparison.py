@@ -113,6 +113,7 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
         return f"a {type(actual).__name__}, eager a {type(expected).__name__}"
     try:
         relative, absolute = rounding.tolerances(expected)
+        actual, expected = (v[...] if is_array(v) else v for v in (actual, expected))  # a scalar of NumPy's becomes an array
         torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
     except AssertionError as error:
         if isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS):
