@@ -38,7 +38,7 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
+from dynascope.compiler.capture.torch_private import caches, config, hook_installer, marks
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import PLAIN, GlobalName, NotRestored, Reachable, State, same_numbers, states_of
@@ -415,6 +415,7 @@ class RecordedCall:
                     state.restore()
             snapshot = StateSnapshot(reached.objects)  # it has the gradient mode, and what was restored here, too
             stack.enter_context(held_back_output())
+            stack.enter_context(config.quiet_compiler())
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             try:

@@ -48,8 +48,7 @@ def test_the_report_is_that_of_the_cpu() -> None:
     torch._dynamo.reset()
     there = dynascope.explain(broken, backend="aot_eager")(square(8).cpu())
     assert outline(here) == outline(there)
-    devices = {n.device for g in here.graphs for n in g.nodes if n.device}
-    assert devices == {"cuda:0" if ON_GPU else "cpu"}
+    assert {n.device for g in here.graphs for n in g.nodes if n.device} == {"cuda:0" if ON_GPU else "cpu"}
 
 
 def test_a_profile_adds_up_and_names_the_device() -> None:
@@ -201,6 +200,5 @@ def test_no_change_that_is_tried_ends_the_use_of_the_device() -> None:
             y = table[(x * 8).long()]
         return y
 
-    report = dynascope.explain(looks_up, backend="aot_eager", fix=True)(square(4))
-    assert report.fixes
+    assert dynascope.explain(looks_up, backend="aot_eager", fix=True)(square(4)).fixes
     assert torch.equal(torch.ones(2, device=DEVICE) + 1, torch.full((2,), 2.0, device=DEVICE))

@@ -17,8 +17,7 @@ from dynascope.docs_tests.runner import run_page
 
 def only(path: Path, **options: Any) -> str:
     """The one problem of a page, as text."""
-    result = run_page(path, **options)
-    (problem,) = result.problems
+    (problem,) = run_page(path, **options).problems
     return str(problem)
 
 
@@ -176,15 +175,13 @@ def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(store
     assert "1.5 s" not in text
     assert "widget" not in text.replace("ipywidgets", "")
     assert '"execution"' not in text
-    notebook = nbformat.read(stored, as_version=4)
-    assert notebook.cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
+    assert nbformat.read(stored, as_version=4).cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
 
 
 def test_update_refuses_a_page_that_fails(stored: Path) -> None:
     edit(stored, 5, "undefined_name")
     before = stored.read_bytes()
-    result = run_page(stored, update=True)
-    assert not result.ok
+    assert not run_page(stored, update=True).ok
     assert stored.read_bytes() == before
 
 

@@ -573,8 +573,10 @@ class Search:
                 raise Refused(refusal)
             if fix.after.cost > 2 * (before.counts.cost or math.inf):
                 raise Refused("a call after the first one does more outside graphs")
-            if again := [*(Counter(after.compiled_again) - Counter(before.compiled_again))]:
-                raise Refused(f"each call compiles {again[-1]} again, as it guards what the call changes")
+            again = [*(Counter(after.compiled_again) - Counter(before.compiled_again))]
+            if again and len(after.compiled_again) >= len(before.compiled_again):
+                less = "".join(f", not only {name}," for name in before.compiled_again[-1:])
+                raise Refused(f"each call compiles {again[-1]}{less} again, as it guards what the call changes")
             if isinstance(problem, Recompile) and _frame_name(step.report, problem) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)

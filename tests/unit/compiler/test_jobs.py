@@ -148,8 +148,7 @@ def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:
 
 
 def rank_record(rank: int, folder: Path, **facts: object) -> Path:
-    trace = write_logs(folder / "logs", {rank: log(rank)})
-    report = dynascope.load(next(trace.glob(f"*rank_{rank}_*")))
+    report = dynascope.load(next(write_logs(folder / "logs", {rank: log(rank)}).glob(f"*rank_{rank}_*")))
     record = record_of(Rank(rank=rank, host=f"node{rank}", pid=100 + rank, **facts), report, world_size=3, job="a")  # type: ignore[arg-type]
     return write(folder / "ranks", record, encoded(report.to_dict()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import random
 import re
 import sys
@@ -250,7 +251,7 @@ def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report()
     assert not any("lacks" in n for n in report.notes)
 
 
-def test_a_call_that_compiles_each_time_is_not_measured() -> None:
+def test_a_call_that_compiles_each_time_is_not_measured(monkeypatch: Any) -> None:
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x + 1
 
@@ -267,6 +268,11 @@ def test_a_call_that_compiles_each_time_is_not_measured() -> None:
     report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
     words = "profile: not measured: it does not settle: 5 repeated calls each compiled code again (inner)"
     assert (report.profile, words in report.notes) == (None, True), report.notes
+    seen, log = list[float](), logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging.getLogger("torch._dynamo"), "handlers", [log])
+    with torch._dynamo.config.patch(recompile_limit=2):
+        dynascope.explain(lambda x: (seen.append(x.sum().item()), x + 1), backend="eager", profile=2)(torch.ones(2))
+    assert "recompile_limit" not in log.stream.getvalue()  # what repeated calls log is not the program's
     steady = dynascope.explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
     assert steady.profile is not None
     assert not any("compiled" in note for note in steady.notes)

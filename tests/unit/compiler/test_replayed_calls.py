@@ -277,8 +277,7 @@ def test_copies_are_what_their_originals_are() -> None:
 
 
 def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() -> None:
-    weight = torch.ones(3, requires_grad=True)
-    report = dynascope.explain(lambda h: h.add_(1) * 2, backend="aot_eager", profile=2)(weight * 2)
+    report = dynascope.explain(lambda h: h.add_(1) * 2, backend="aot_eager", profile=2)(torch.ones(3, requires_grad=True) * 2)
     assert report.profile is not None, report.notes
 
 

@@ -154,8 +154,7 @@ def test_each_nanosecond_of_a_made_up_call() -> None:
 
 
 def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> None:
-    events = [*a_call(), event("aten::mm", 300, 400), event("aten::item", 410, 430)]
-    (cost,) = slicing.profile_of(events, one_break()).breaks
+    (cost,) = slicing.profile_of([*a_call(), event("aten::mm", 300, 400), event("aten::item", 410, 430)], one_break()).breaks
     assert cost.seconds == pytest.approx((500 - 100 + 20 + 30) * 1e-9)
     assert cost.ops_seconds == pytest.approx(100e-9)
 

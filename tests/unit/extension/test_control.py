@@ -156,8 +156,7 @@ def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
             "            torch._dynamo.graph_break()",
             "            return x + 1", "        return deep(x) * 2", "Net()(x)"]  # fmt: skip
     for target in ("Net.forward", "forward", "Net", "deep", "6", "3"):
-        report = shell.report(f"%%compile --error-on-graph-break --region {target}=allow", *cell)
-        assert report.summary.unexpected == 0, target
+        assert shell.report(f"%%compile --error-on-graph-break --region {target}=allow", *cell).summary.unexpected == 0, target
         forward = shell.ns["Net"].forward
         assert forward.__doc__ == "text"
         assert "__dynascope_region__" not in forward.__code__.co_names
@@ -366,8 +365,7 @@ def test_where_numbers_begin_to_differ_is_searched_at_a_click(shell: Any, kernel
 
 
 def test_under_time_autoreload_and_run(shell: Any, tmp_path: Any) -> None:
-    report = shell.report("%%time", "%%compile --error-on-graph-break --region 5=allow", *CELL)
-    assert report.summary.unexpected == 0
+    assert shell.report("%%time", "%%compile --error-on-graph-break --region 5=allow", *CELL).summary.unexpected == 0
     shell("%load_ext autoreload", "%autoreload 2")
     assert shell.report("%%compile --region inner=allow", *CELL).summary.unexpected == 0
     shell("%autoreload 0")

@@ -268,5 +268,4 @@ def test_the_line_of_a_magic_gives_its_settings(shell):
     ]  # fmt: skip
     assert dict(options._pair(word, "--options") for word in words if "=" in word) == settings.options
     assert options._pair("a={[1]}", "--options") == ("a", "{[1]}")
-    done = shell("%%compile --fix-seconds 0.5 --view none --backend eager", "def f(x): return x + 1", "r = f(x)")
-    assert done.text == ""
+    assert shell("%%compile --fix-seconds 0.5 --view none --backend eager", "def f(x): return x + 1", "r = f(x)").text == ""

@@ -37,8 +37,7 @@ def test_observed(program: Program, shell: Any) -> None:
     torch._dynamo.reset()  # %%observe runs code unchanged: torch's own wrappers, too, may have been compiled before
     shell.ns["torch"] = torch
     shell.ns["compiled"] = dynascope.compile(backend="eager", **program.options)
-    report = shell.report("%%observe --view none", program.text("@compiled"))
-    check(program, report, shift=1)
+    check(program, shell.report("%%observe --view none", program.text("@compiled")), shift=1)
 
 
 @pytest.mark.parametrize("program", some(PROGRAMS, 4), ids=lambda p: p.name)

@@ -186,5 +186,4 @@ def test_a_call_with_nothing_to_compile_makes_all_later_ones_eager(shell):
     assert report.summary.graphs == 0
     (note,) = report.notes
     assert re.match(r"f had nothing to compile in call 1\..* as in 2 later calls\.", note)
-    calls = "f(torch.ones(3), False); torch._dynamo.reset(); f(torch.ones(3), True)"
-    assert shell.report("%%compile -f f", calls).notes == []
+    assert shell.report("%%compile -f f", "f(torch.ones(3), False); torch._dynamo.reset(); f(torch.ones(3), True)").notes == []

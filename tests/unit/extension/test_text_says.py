@@ -174,8 +174,7 @@ def calls_an_operation(x: torch.Tensor) -> torch.Tensor:
 def test_a_call_that_fails_in_torchs_code_is_to_be_corrected_and_a_break_before_it_did_not_fail(shell):
     shell("a, b = torch.nn.Linear(3, 3), torch.nn.Linear(4, 4)")
     body = "    max(x, a(x), key=lambda t: t.sum().item())", "    return b(x)"
-    told = shell("%%compile --view text", "def f(x):", *body, "f(x)").text
-    failed, *others = told.split("✂ graph break at ")[1:]
+    failed, *others = shell("%%compile --view text", "def f(x):", *body, "f(x)").text.split("✂ graph break at ")[1:]
     assert "→ The call that leads here raised an error when it ran uncompiled: correct it" in " ".join(failed.split())
     assert "raised an error when it ran" not in " ".join("".join(others).split())
 
