@@ -109,7 +109,7 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
     for broken in own:
         broken.first_call_only = _place(broken) not in again and (fewer or None)
     if first := sum(bool(b.first_call_only) for b in own):
-        report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are repeated")
+        report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are traced again")
     if others:
         at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)
         report.notes.append(f"second call: {plural(len(others), 'graph break')} where the recorded calls had none, at {at}")

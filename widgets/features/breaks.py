@@ -450,7 +450,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     """One break: its place and outcome, its line, why it is there, and the first advice."""
     place = places.of_break(b)
     hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
-    hits += ", gone when the calls are repeated" if b.first_call_only else ""
+    hits += ", gone when the calls are traced again" if b.first_call_only else ""
     hits += "" if b in places.report.own_breaks else ", only with --inputs"
     colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
     function = f" in {shorten(places.function_of(b), 60)}" if b.function else ""

@@ -35,8 +35,8 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     model, x = Cached(), torch.ones(3)
     report = dynascope.explain(model, backend="eager", second_call=True)(x)
     assert first_only(report) == [True, False]
-    assert "second call: 1 of 2 graph breaks gone when the calls are repeated" in report.notes
-    assert "gone when the calls are repeated" in report.details()
+    assert "second call: 1 of 2 graph breaks gone when the calls are traced again" in report.notes
+    assert "gone when the calls are traced again" in report.details()
     # the user's objects are as one call leaves them
     assert model.table is not None
     assert torch.equal(x, torch.ones(3))
