@@ -399,7 +399,7 @@ def break_detail(b: Break, places: Places) -> Detail:
             ("seen from", plural(len(b.hits), "frame"), ""),
             ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
             ("fullgraph", b.fullgraph, ""),
-            ("second call", {True: "does not meet it", False: "meets it, too", None: ""}[b.first_call_only], ""),
+            ("traced again", {True: "it is gone", False: "it is there, too", None: ""}[b.first_call_only], ""),
             *(("ends", f"graph {n}", g.id) for n, g in places.ended[b.id][:4]),
             *(cost_facts(cost) if cost is not None else ()),
         ),
