@@ -395,8 +395,7 @@ def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None
 def _with_columns(innermost: Location, end: GraphEnd) -> Location:
     """Add the columns of the instruction, which Dynamo's translators know: torch 2.9 and 2.11 give few columns or none."""
     candidates = [*(s.location for s in end.stopped[:1]), end.location]
-    located = next((c for c in candidates if same_line(c, innermost)), innermost)
-    return replace(located, function=innermost.function)
+    return replace(next((c for c in candidates if same_line(c, innermost)), innermost), function=innermost.function)
 
 
 def _in_generators(innermost: Location, stopped: list[Stop]) -> list[Location]:
@@ -515,7 +514,6 @@ def _are_stacks_cut(records: list[CompileRecord]) -> bool:
     for record in records:
         if record.stack and is_resume(record.name):
             caller = record.stack[-2] if len(record.stack) > 1 else Location("", 0, "")
-            same = user_name(caller.function) == user_name(record.name)
-            if not same and (caller.function, caller.file) not in known:
+            if user_name(caller.function) != user_name(record.name) and (caller.function, caller.file) not in known:
                 return True
     return False

@@ -161,8 +161,7 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
         for paths in alike.values():
             turns = [layers[path] for path in paths]
             if len(turns) >= _TIMES and len(turns[0]) >= _OPS:
-                share = len(turns) * len(turns[0]) / len(nodes)
-                blocks.append(_block(turns, [graph], share, paths, cell_of))
+                blocks.append(_block(turns, [graph], len(turns) * len(turns[0]) / len(nodes), paths, cell_of))
         if len(nodes) >= _OPS and graph.frame in shown:
             same.setdefault(tuple(map(_token, nodes)), []).append(graph)
     for equal in same.values():

@@ -119,8 +119,7 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
         if isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS):
             return f"{actual!r}, eager {expected!r}"
         more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
-        how = re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))
-        return more.replace("torch.", "") + how[:240]
+        return more.replace("torch.", "") + re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))[:240]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
         if not (is_array(actual) and is_array(expected)):
             return f"{NOT_COMPARABLE}: {type(error).__name__}"

@@ -579,8 +579,7 @@ def _idle(call: Call, slices: list[Slice]) -> int:
     for start, end in zip(bounds[::2], bounds[1::2], strict=True):
         free = max([start, *(d.end for at, d in launched if at < start)])
         until = min((d.start for at, d in launched if at >= end), default=end)
-        busy = sum(max(0, d.end - max(d.start, free)) for at, d in launched if start <= at < end)
-        total += max(0, until - free - busy)
+        total += max(0, until - free - sum(max(0, d.end - max(d.start, free)) for at, d in launched if start <= at < end))
     return total
 
 

@@ -37,8 +37,7 @@ class Side:
     def same_constants(self, mine: list[int], reference: Side, theirs: list[int]) -> bool:
         """Whether the integers of each pair are equal, or each is the number of its rank."""
         pairs = zip(mine, theirs, strict=False)
-        same = all(a == b or (a in self.numbers and b in reference.numbers) for a, b in pairs)
-        return same and len(mine) == len(theirs)
+        return len(mine) == len(theirs) and all(a == b or (a in self.numbers and b in reference.numbers) for a, b in pairs)
 
 
 def compare(side: Side, reference: Side) -> Difference | None:

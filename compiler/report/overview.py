@@ -225,8 +225,7 @@ def causes(report: ReportData) -> list[Cause]:
             ops[segment.break_] += segment.op_count
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
-    unexpected = (b for b in report.breaks if not b.allowed)
-    for broken in sorted(unexpected, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
+    for broken in sorted((b for b in report.breaks if not b.allowed), key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         is_first = bool(broken.first_call_only)
         is_meant = not is_first and is_by_design(broken)
         outcomes = ("resumed", "skipped" if "skip_frame" in broken.type else "")

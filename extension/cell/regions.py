@@ -158,8 +158,7 @@ class ActiveRegions:
             with interrupts_deferred():
                 self._swaps.undo()
                 caches.forget_resumes([with_region for _, with_region, _ in self._functions])
-                defined = functions_of([self.cell.file]) if self.spans and self._plain else ()
-                for function in defined:
+                for function in functions_of([self.cell.file]) if self.spans and self._plain else ():
                     code = function.__code__
                     if _has_region(code):
                         function.__code__ = self._plain.get(code_key(code), code)

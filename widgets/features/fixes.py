@@ -75,8 +75,7 @@ def fixes_summary(report: Report) -> str:
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more; and what is compiled
     # again depends on what the calls before left, where each repeated call begins with what the program has left in the end
-    is_other = before.graphs != report.summary.graphs or before.recompiles != after.recompiles
-    if gains and (is_other or report.summary.skipped):
+    if gains and (before.graphs != report.summary.graphs or before.recompiles != after.recompiles or report.summary.skipped):
         gains[0] += " in the repeated calls"
     if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
         gains[0] += ", as code that ran eagerly is compiled"

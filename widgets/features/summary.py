@@ -169,8 +169,7 @@ def recommendation(places: Places) -> Recommendation | None:
     report, profile = places.report, places.report.profile
     words = [CauseWords(places, cause) for cause in causes(report)]
     slower = _slower(report, profile) if profile is not None else ""
-    is_tried = bool(profile or report.trials or report.fix_set)
-    if not (is_large(report) or (is_tried and (words or report.breaks)) or slower):
+    if not (is_large(report) or ((profile or report.trials or report.fix_set) and (words or report.breaks)) or slower):
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
@@ -186,8 +185,7 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
-        unexpected = any(not b.allowed for b in report.breaks)
-        if unexpected and len(profile.unreached) < len(profile.breaks):
+        if any(not b.allowed for b in report.breaks) and len(profile.unreached) < len(profile.breaks):
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:

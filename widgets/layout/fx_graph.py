@@ -65,8 +65,7 @@ def _ranks(count: int, arcs: list[Arc]) -> list[int]:
     for source, target in sorted(arcs):
         ranks[target] = max(ranks[target], ranks[source] + 1)
     reached = {target for _, target in arcs}
-    below = grouped((source, ranks[target]) for source, target in arcs if source not in reached)
-    for node, targets in below.items():
+    for node, targets in grouped((source, ranks[target]) for source, target in arcs if source not in reached).items():
         ranks[node] = min(targets) - 1
     return ranks
 

@@ -105,8 +105,7 @@ class Float64:
         if function.is_view and len(known) == len(made):
             return
         options = {a.name: a for a in function._schema.arguments}
-        makes_floats = bool(made) and made[0].is_floating_point()
-        if makes_floats and "dtype" in options and next(tensors_in(args), None) is None:
+        if made and made[0].is_floating_point() and "dtype" in options and next(tensors_in(args), None) is None:
             kwargs = {**kwargs, "dtype": torch.float64}  # otherwise it would be the default dtype
         names = list(options)
         args = [False if names[i] == "half_to_float" else value for i, value in enumerate(args)]

@@ -62,15 +62,13 @@ class Precisions:
 
     def of(self, value: Any) -> Any:
         """The lowest precision on the way to a tensor, or, for any other value, to any tensor."""
-        is_tensor = isinstance(value, torch.Tensor)
-        return _lower(value.dtype, self._lowest.get(_storage(value))) if is_tensor else self.lowest
+        return _lower(value.dtype, self._lowest.get(_storage(value))) if isinstance(value, torch.Tensor) else self.lowest
 
     def follow(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation."""
         before = {_storage(tensor): self.of(tensor) for tensor in tensors_in((args, kwargs))}
         result = function(*args, **kwargs)
-        changed = (args, kwargs) if function._schema.is_mutable else _running(function, args, kwargs)
-        for tensor in tensors_in((changed, result)):
+        for tensor in tensors_in(((args, kwargs) if function._schema.is_mutable else _running(function, args, kwargs), result)):
             self._lowest.pop(_storage(tensor), None)  # it may be a new storage at the address of an old one
             self._lowest[_storage(tensor)] = lowest = _lower(self.of(tensor), *before.values())
             self.lowest = _lower(self.lowest, lowest)

@@ -204,8 +204,7 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
         for variable in {"fn", "func"} & set(code.co_freevars):  # names of the wrapped function in torch's wrappers
-            wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
-            return function, *_named(wrapped)
+            return function, *_named(undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents))
     name, inner = _named(function)
     return inner, name, inner
 

@@ -122,8 +122,7 @@ def removed(
     went = [b.id for b in run.breaks if b.id in breaks and any((call.file, call.line, b.type) in new for call in b.stack)]
     breaks = [id for id in breaks if id not in went]
     gone = Counter(type for _, type in were) - Counter(type for _, type in stay)
-    back = [b.id for b in run.breaks if b.id in moved and gone[b.type]]
-    breaks += back[: max(0, len(were) - len(stay) - len(breaks))]
+    breaks += [b.id for b in run.breaks if b.id in moved and gone[b.type]][: max(0, len(were) - len(stay) - len(breaks))]
     left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []

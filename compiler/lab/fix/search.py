@@ -651,8 +651,7 @@ class Search:
         last, kept = self._steps[-1], self._steps[:number]
         with contextlib.suppress(NotApplicable, Refused):
             for step in self._steps[number + 1 :]:
-                tried = self._trace(kept[-1].plan.with_candidate(step.candidate))
-                kept.append(replace(step, tried=tried, is_verified=False))
+                kept.append(replace(step, tried=self._trace(kept[-1].plan.with_candidate(step.candidate)), is_verified=False))
             smaller = kept[-1]
             if (smaller.badness, improvement.more_captured(last.tried.ran, smaller.tried.ran)) <= (last.badness, 0):
                 self._verify(smaller)

@@ -74,8 +74,7 @@ def variations(call: RecordedCall, args: Args, kwargs: Kwargs) -> list[Variation
         for first in [RECORDED, *(v for v in found if "NaN" not in v.name), *alone]:
             vary = functools.partial(_require_gradients, first.vary)
             found.append(Variation(f"{first.name} that require gradients", vary, True, True, True))
-    sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
-    for size in sizes[:_MOST_BY_ITSELF]:
+    for size in list(dict.fromkeys(size for t in own for size in t.shape if size > 1))[:_MOST_BY_ITSELF]:
         for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch may keep empty tensors from code that fails on them
             vary = functools.partial(_resize, size, to)
             found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
@@ -320,8 +319,7 @@ def _bound(call: RecordedCall, args: Args, kwargs: Kwargs) -> inspect.BoundArgum
 def _found(call: RecordedCall, args: Args, kwargs: Kwargs, names: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
     for owner in Reachable([call.target, args, kwargs]).objects:
         held = owner.namespace if isinstance(owner, GlobalName) else owner if type(owner) is dict else attributes_of(owner)
-        own = names & {owner.name} if isinstance(owner, GlobalName) else names.intersection(held or ())
-        for name in sorted(own):
+        for name in sorted(names & {owner.name} if isinstance(owner, GlobalName) else names.intersection(held or ())):
             if held is not None and (type(held.get(name)) in _KINDS or isinstance(held.get(name), enum.Enum)):
                 yield held, name
 

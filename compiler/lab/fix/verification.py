@@ -423,8 +423,7 @@ def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] 
             changed = _changed_lines(file, now, other)
             made: str | None = now
             for number, test in enumerate(tests):
-                is_rewritten = test.before != test.after
-                made = made and _with_forced(made, test[which], changed, is_rewritten, _HELPER.format(number))
+                made = made and _with_forced(made, test[which], changed, test.before != test.after, _HELPER.format(number))
             forced.append(made)
         original, new = forced
         if original is not None and new is not None:

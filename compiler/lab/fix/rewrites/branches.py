@@ -45,12 +45,13 @@ def _expression(function: str, problem: Problem) -> Candidate:
     """`a if test else b` with this function."""
     choice = require(parse(problem.source).branch_at(problem, ast.IfExp))
     rewrite, sides = Rewrite(problem, choice), (choice.body, choice.orelse)
-    source, test = rewrite.source, reading.condition(rewrite, choice.test)
+    source, asked = rewrite.source, reading.condition(rewrite, choice.test)
     require(not reading.is_python(choice.test) and not any(map(_is_no_tensor, sides)))
     require(reading.is_pure(rewrite, *sides, unknown=function == "cond"))
     require(function == "cond" or not _guards_an_index(rewrite, choice, sides))
-    texts = map(source.argument, sides) if function == "where" else (f"lambda: {source.argument(s)}{_clone(s)}" for s in sides)
-    change = (source.start(choice), source.end(choice), f"{rewrite.torch(function)}({', '.join([test, *texts])})")
+    choose, texts = rewrite.torch(function), (source.argument(s) + _clone(s) * (function == "cond") for s in sides)
+    made = asked.text(choose, *texts) if function == "where" else f"{choose}({', lambda: '.join([asked.text(), *texts])})"
+    change = (source.start(choice), source.end(choice), made)
     return rewrite.candidate(f"Choose with torch.{function}", [change], _BOTH if function == "where" else _ONE)
 
 
@@ -218,8 +219,7 @@ class _Choice:
         require(not renamed or not source.inside(value, *own))
         places = [(source.start(n), source.end(n), values[n.id].text) for n in renamed]
         text = source.changed(source.start(value), source.end(value), places)
-        is_loose = "\n" in text or isinstance(value, ast.Tuple | ast.IfExp | ast.Lambda)
-        return _Value(f"({text})" if is_loose else text, operator)
+        return _Value(f"({text})" if "\n" in text or isinstance(value, ast.Tuple | ast.IfExp | ast.Lambda) else text, operator)
 
     def _new(self, wish: str) -> str:
         self._taken.append(self._source.unused_name(wish, *self._taken))
@@ -242,21 +242,23 @@ class _Choice:
         test, at = branch.test, len(self.lines)
         require(reading.is_pure(self._rewrite, test))
         require(all(n not in values or values[n].text == n for n in reading.uses(test).reads))
-        asked = "" if reading.is_python(test) else reading.condition(self._rewrite, test)
+        asked = None if reading.is_python(test) else reading.condition(self._rewrite, test)
+        require(asked is None or not (asked.first and self._is_stepwise))  # the lines above are not guarded
         sides = [self.after(side, values, late) for side in (yes, no)]
         names = [n for n in dict.fromkeys((*sides[0], *sides[1])) if n in late or " " in n]
         names = [n for n in names if any(side.get(n) != values.get(n) for side in sides)]
         is_shared = sum(sides[0].get(n) != sides[1].get(n) for n in names) > 1
         if asked and is_shared and not isinstance(self._rewrite.scope, ast.Module):
             new = self._new("condition")
-            self.lines.insert(at, f"{new} = ({asked})" if "\n" in asked else f"{new} = {asked}")
-            asked = new
+            text = asked.text()
+            self.lines.insert(at, f"{new} = ({text})" if "\n" in text else f"{new} = {text}")
+            asked = asked._replace(tensor=new)
         made = {n: self._one_of(n, [side.get(n) for side in sides], test, asked) for n in names}
         if branch is not self._branch:
             made = {n: self._kept(n, value, [branch]) for n, value in made.items()}
         return values | made
 
-    def _one_of(self, name: str, sides: list[_Value | None], test: ast.expr, asked: str) -> _Value:
+    def _one_of(self, name: str, sides: list[_Value | None], test: ast.expr, asked: reading.Asked | None) -> _Value:
         """The value of a name after a branch: `yes if test else no` for a Python condition, else `torch.where`."""
         operator = next(value.operator for value in sides if value is not None)
         require(None not in sides or (name in self._before and operator in ("", *_IDENTITY)))
@@ -267,8 +269,10 @@ class _Choice:
         if yes == no:
             return yes
         require(not asked or not any(_is_no_tensor(value.tree) for value in (yes, no)))
-        where = f"{self._rewrite.torch('where')}({asked}, {yes.text}, {no.text})" if asked else ""
-        return _Value(where or f"({yes.text} if {self._source.text_of(test)} else {no.text})", operator)
+        if asked is None:
+            return _Value(f"({yes.text} if {self._source.text_of(test)} else {no.text})", operator)
+        made = asked.text(self._rewrite.torch("where"), yes.text, no.text)
+        return _Value(f"({made})" if asked.first else made, operator)
 
 
 # torch.cond
@@ -277,7 +281,7 @@ class _Choice:
 def _with_cond(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
     rewrite, jumps, after = Rewrite(problem, branch), reading.uses(branch).jumps, list[ast.stmt]()
-    source, test, sides = rewrite.source, reading.condition(rewrite, branch.test), [branch.body, branch.orelse]
+    source, test, sides = rewrite.source, reading.condition(rewrite, branch.test).text(), [branch.body, branch.orelse]
     require(not reading.is_python(branch.test) and reading.is_pure(rewrite, branch.test, unknown=True))
     require(source.stands_alone(branch) and not any(isinstance(s, ast.If) for s in branch.orelse[:1]))
     if jumps and not branch.orelse:
@@ -338,9 +342,9 @@ def _while_loop(problem: Problem) -> Candidate:
     """For `while x.sum() < 100:` and the like, if each assigned name whose value outlives a turn is bound before the loop."""
     loop = require(parse(problem.source).innermost(problem, ast.While, lambda n: n.test))
     rewrite, body = Rewrite(problem, loop), loop.body
-    source, test = rewrite.source, reading.condition(rewrite, loop.test)
+    source, (test, first, *_) = rewrite.source, reading.condition(rewrite, loop.test)
     is_plain = all(isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign) for s in body) and not loop.orelse
-    require(is_plain and source.stands_alone(loop) and source.stands_alone(body[0]))
+    require(is_plain and not first and source.stands_alone(loop) and source.stands_alone(body[0]))
     require(reading.is_pure(rewrite, *body, unknown=True) and reading.is_pure(rewrite, loop.test))
     before, later = reading.bound_before(source, loop), reading.read_later(source, loop)
     needed = reading.uses(*body).writes & (later | reading.uses(loop.test).reads | reading.read_first(body, set()))

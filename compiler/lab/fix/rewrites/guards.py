@@ -40,7 +40,8 @@ def _asserted(problem: Problem) -> Candidate:
                 checks += others
             case _:
                 raise NotApplicable
-        good = reading.condition(rewrite, test, is_opposite=isinstance(check, ast.If))
+        reading.condition(rewrite, test)
+        good = reading.as_tensor(rewrite, test, is_opposite=isinstance(check, ast.If))
         require(not reading.is_python(test) and reading.is_pure(rewrite, test))
         lines.append(f"{rewrite.torch('_assert_async')}({good}, {_message(source, next(iter(arguments), None))})")
         is_constant = all(isinstance(a, ast.Constant) and isinstance(a.value, str) for a in arguments)

@@ -68,8 +68,9 @@ def _kept(problem: Problem, statement: ast.Assign) -> Candidate:
     while (branch := _first_branch(text, problem, name)) is not None:
         text = _with_safe_divisors(Rewrite(replace(problem, source=text), branch), branch, name)
         source, test = parse(text), (_first_branch(text, problem, name) or branch).test
-        column = source.start(test) - source.line_start(test.lineno)
-        place = replace(problem, source=text, line=test.lineno, end_line=test.end_lineno or test.lineno, column=column)
+        at = next(n for n in source.inside(test, ast.Name) if n.id == name)
+        column = source.start(at) - source.line_start(at.lineno)
+        place = replace(problem, source=text, line=at.lineno, end_line=at.lineno, column=column)
         chosen = require(next((c for c in branches.candidates(place) if c.title == branches.WHERE), None))
         text = with_edits(text, chosen.edits)
         tests |= dict.fromkeys(chosen.tests)

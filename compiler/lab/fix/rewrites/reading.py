@@ -8,6 +8,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites.source import Change, Rewrite, Source, applicable, moved, parse, require
@@ -152,8 +153,7 @@ def bound_before(source: Source, statement: ast.stmt) -> set[str]:
         bound = set(source.names) - uses(*(s for s in scope.body if s.lineno < statement.lineno)).writes
     else:
         bound = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
-    around = itertools.takewhile(lambda above: above is not scope, (statement, *source.ancestors(statement)))
-    for at in reversed([*around]):
+    for at in reversed([*itertools.takewhile(lambda above: above is not scope, (statement, *source.ancestors(statement)))]):
         block = source.block_of(at)
         earlier = block[: block.index(at)] if block else []  # type: ignore[arg-type]
         bound -= {n.id for s in earlier for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
@@ -254,20 +254,20 @@ def _numbers_in(test: ast.Compare) -> list[ast.expr]:
 
 
 def apart(problem: Problem, *makers: Callable[[Problem], Candidate]) -> list[Candidate]:
-    """The candidates for `if a and b:` as for `if a: if b:`, where no values decide `a`."""
-    place = problem
+    """The candidates for `if a and b:` as for `if a: if b:`, if possible, where `a` is evaluated without a graph break."""
+    edits, places = functools.partial(edits_between, problem.file, problem.source), [problem]  # of the problem's own text
     with contextlib.suppress(NotApplicable):
-        place = _apart(problem)
-    edits = functools.partial(edits_between, problem.file, problem.source)  # of the problem's own text
-    return [replace(made, edits=tuple(edits(with_edits(place.source, made.edits)))) for made in applicable(place, *makers)]
+        places.insert(0, _apart(problem))
+    first = [next(((m, p) for p in places for m in applicable(p, make)), None) for make in makers]
+    return [replace(m, edits=tuple(edits(with_edits(p.source, m.edits)))) for m, p in filter(None, first)]
 
 
 def _apart(problem: Problem) -> Problem:
-    """The problem with `if a: if b:` for `if a and b:`, where no values decide `a`; raises NotApplicable for other problems."""
+    """The problem with `if a: if b:` for `if a and b:`, where `a` is known; raises NotApplicable for other problems."""
     source = parse(problem.source)
     branch = require(source.branch_at(problem, ast.If))
     operands, unit, loose = and_operands(branch.test), source.indent_unit, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
-    first = list(itertools.takewhile(is_python, operands))
+    first = list(itertools.takewhile(functools.partial(_is_known, problem), operands))
     require(0 < len(first) < len(operands) and not any(isinstance(o, loose) for o in operands))
     require(not branch.orelse and source.stands_alone(branch))
     outer, inner = (" and ".join(map(source.text_of, part)) for part in (first, operands[len(first) :]))
@@ -277,6 +277,16 @@ def _apart(problem: Problem) -> Problem:
     require("\n" not in outer + inner and parsed(text) is not None)
     line = branch.lineno + len(source.comments(branch.lineno, until)) + 1
     return replace(problem, source=text, line=line, end_line=line, column=len(source.indent(branch) + unit + "if "))
+
+
+def _is_known(problem: Problem, operand: ast.expr) -> bool:
+    """Whether an operand of a condition is evaluated without a graph break: no values decide it, or it comes before what broke.
+
+    Attributes such as `self.flag` after it are taken for Python values, too.
+    """
+    source, inner = parse(problem.source), getattr(operand, "operand", operand)
+    is_other = source.end(operand) <= source.place(problem) or isinstance(inner, ast.Attribute)
+    return is_python(operand) or (is_other and not source.is_at(problem, operand))
 
 
 def and_operands(test: ast.expr) -> list[ast.expr]:
@@ -305,9 +315,27 @@ def _is_boolean(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) or (isinstance(test, ast.Call) and _last(test) in _BOOLEAN_METHODS)
 
 
-def condition(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> str:
-    """`as_tensor`, where the change takes the condition over: the rewrite notes it, and what is assumed about it."""
-    text = as_tensor(rewrite, test, is_opposite)
+class Asked(NamedTuple):
+    """A condition: the text of a boolean tensor, and of what is asked first, in Python, as short circuits guard code.
+
+    `first` is "" for nothing.  If its truth is not `goes_on`, the condition is `otherwise`, whatever the tensor is.
+    """
+
+    tensor: str
+    first: str = ""
+    goes_on: bool = True
+    otherwise: bool = False
+
+    def text(self, where: str = "", yes: str = "True", no: str = "False") -> str:
+        """The text of the condition, or of a choice with torch.where, which is made only if the tensor is asked for."""
+        made, other = f"{where}({self.tensor}, {yes}, {no})" if where else self.tensor, yes if self.otherwise else no
+        first, second = (made, other) if self.goes_on else (other, made)
+        return f"{first} if {self.first} else {second}" if self.first else made
+
+
+def condition(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> Asked:
+    """`asked`, where the change takes the condition over: the rewrite notes it, and what is assumed about it."""
+    result = asked(rewrite, test, is_opposite)
     rewrite.tests |= dict.fromkeys(conditions_of(rewrite, test))
     # a number by itself needs no assumption: in every precision, it is false for 0 alone
     if any(_number_changes(rewrite.source, operand) for operand in _operands(test)):
@@ -315,26 +343,31 @@ def condition(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> st
     calls = rewrite.source.inside(test, ast.Call)
     if any(_last(call) == "equal" and isinstance(call.func, ast.Attribute) for call in calls):
         rewrite.assumptions["The tensors that torch.equal compares have the same shape."] = None
-    return text
+    return result
 
 
 def as_tensor(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> str:
-    """The text of a condition on values, or of its opposite, as one boolean tensor.
+    """`asked`, as one tensor."""
+    found = asked(rewrite, test, is_opposite)
+    return f"{rewrite.torch('as_tensor')}({found.text()})" if found.first else found.tensor
 
-    Raises NotApplicable if it cannot be written as one.
-    """
+
+def asked(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> Asked:
+    """A condition on values, or its opposite; raises NotApplicable if no boolean tensor can be written for the values."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return as_tensor(rewrite, test.operand, not is_opposite)
+        return asked(rewrite, test.operand, not is_opposite)
     number, function = number_of(test) or (None, "")
     if number is not None and (function != "int" or _is_boolean(number)):
-        return as_tensor(rewrite, number, is_opposite)
+        return asked(rewrite, number, is_opposite)
     source, text = rewrite.source, rewrite.source.text_of(test)
     require(not isinstance(test, _LOOSE))
     if isinstance(test, ast.BoolOp):
-        require(not any(map(is_python, test.values)))
-        parts = [as_tensor(rewrite, value) for value in test.values]
-        text = _joined(rewrite, "logical_and" if isinstance(test.op, ast.And) else "logical_or", parts)
-    elif isinstance(test, ast.Compare):
+        is_and, known = isinstance(test.op, ast.And), [v for v in test.values if _is_known(rewrite.problem, v)]
+        parts = [as_tensor(rewrite, value, is_opposite) for value in test.values if value not in known]
+        text = _joined(rewrite, "logical_and" if is_and != is_opposite else "logical_or", require(parts))
+        first = (" and " if is_and else " or ").join(source.argument(v, ast.BoolOp, ast.IfExp, ast.Lambda) for v in known)
+        return Asked(text, first, is_and, is_opposite == is_and)
+    if isinstance(test, ast.Compare):
         text = _compared(rewrite, test)
     elif number is not None:  # `int(0.5)` is false
         text = f"{_without_numbers(source, test)} != 0"
@@ -342,12 +375,12 @@ def as_tensor(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> st
         text = elementwise
     elif not _is_boolean(test):
         text = f"{grouped(test, text)} != 0"
-    if not is_opposite:
-        return text
-    if isinstance(test, ast.Call) and _is_boolean(test):
-        return f"~{text}"
-    is_single = isinstance(test, ast.Compare) and len(test.ops) == 1
-    return f"~({text})" if is_single else f"{rewrite.torch('logical_not')}({text})"
+    if is_opposite and isinstance(test, ast.Call) and _is_boolean(test):
+        text = f"~{text}"
+    elif is_opposite:
+        is_single = isinstance(test, ast.Compare) and len(test.ops) == 1
+        text = f"~({text})" if is_single else f"{rewrite.torch('logical_not')}({text})"
+    return Asked(text)
 
 
 def _compared(rewrite: Rewrite, test: ast.Compare) -> str:

@@ -56,10 +56,10 @@ class Source:
     def text_of(self, node: ast.AST) -> str:
         return self.text[self.start(node) : self.end(node)]
 
-    def argument(self, value: ast.expr) -> str:
-        """The text of a value as an argument of a call, or an element of a tuple."""
+    def argument(self, value: ast.expr, *loose: type[ast.expr]) -> str:
+        """The text of a value as an argument of a call, or an element of a tuple; in parentheses if it is `loose`."""
         text = self.text_of(value)
-        is_loose = isinstance(value, ast.NamedExpr) or (isinstance(value, ast.Tuple) and not text.startswith("("))
+        is_loose = isinstance(value, (ast.NamedExpr, *loose)) or (isinstance(value, ast.Tuple) and not text.startswith("("))
         return f"({text})" if is_loose else text
 
     def line_start(self, line: int) -> int:
@@ -165,25 +165,25 @@ class Source:
 
     # what a problem is about
 
-    def _place(self, problem: Problem) -> int:
+    def place(self, problem: Problem) -> int:
         return self._starts[min(problem.line, len(self._starts)) - 1] + (problem.column or 0)
+
+    def is_at(self, problem: Problem, node: Any) -> bool:
+        """Whether a node holds the problem's expression, or, without a column, its line."""
+        if problem.column is None:
+            return bool(node.lineno <= problem.line <= node.end_lineno)
+        return self.start(node) <= self.place(problem) < self.end(node)
 
     def branch_at(self, problem: Problem, kind: type[Node]) -> Node | None:
         """The `if` that the problem is about: Python reports the place of its condition, or of the whole statement."""
         found = self.innermost(problem, kind, lambda n: n.test)  # type: ignore[attr-defined]
         if found is not None or problem.column is None:
             return found
-        return next((n for n in self.inside(self.tree, kind) if self.start(n) == self._place(problem)), None)
+        return next((n for n in self.inside(self.tree, kind) if self.start(n) == self.place(problem)), None)
 
     def innermost(self, problem: Problem, kind: type[Node], part: Callable[[Node], Any] = lambda n: n) -> Node | None:
-        """The smallest node of a type of which this part holds the problem's expression, or, without a column, its line."""
-
-        def holds(node: Any) -> bool:
-            if problem.column is None:
-                return bool(node.lineno <= problem.line <= node.end_lineno)
-            return self.start(node) <= self._place(problem) < self.end(node)
-
-        found = [n for n in self.inside(self.tree, kind) if holds(part(n))]
+        """The smallest node of a type of which this part is at the problem."""
+        found = [n for n in self.inside(self.tree, kind) if self.is_at(problem, part(n))]
         return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
 
 
@@ -237,8 +237,7 @@ def imports(source: Source, scope: Scope) -> dict[str, str]:
 
 def importing(source: Source, line: str) -> Change:
     """The change that adds an import above the first statement, below the docstring and `from __future__`."""
-    body = (one for one in source.tree.body if not is_string(one) and getattr(one, "module", "") != "__future__")
-    first = next(body, None)
+    first = next((one for one in source.tree.body if not is_string(one) and getattr(one, "module", "") != "__future__"), None)
     start = source.line_start(1 if first is None else first_line(first))
     return start, start, line
 
