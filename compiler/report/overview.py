@@ -247,8 +247,7 @@ def causes(report: ReportData) -> list[Cause]:
     changed = {g.source: g.kind for failed, _ in again for g in reversed(failed) if g.kind in ("length", "not empty", "value")}
     for (failed, *_), recompile in sorted(again, key=lambda one: one[0][0].kind == "freed"):
         # a bound method is a new object in each call: if what it is bound to changes, that is the cause
-        bound_to = (failed.source or "").rpartition(".")[0]
-        guard = changed.get(bound_to, failed.kind) if failed.kind == "freed" else failed.kind
+        guard = changed.get((failed.source or "").rpartition(".")[0], failed.kind) if failed.kind == "freed" else failed.kind
         cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
         cause.frames.append(recompile.frame)
         cause.calls.update(filter(None, [recompile.call]))

@@ -252,8 +252,7 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
             raise NotApplicable(f"{file} {what}")
         before = _as_read(Path(file).read_bytes().decode())
         before += "" if before.endswith("\n") else "\n"
-        after = with_edits(before, [edit for edit in edits if edit.file == file])
-        texts[file] = with_file_line_ends(file, after, like=before)
+        texts[file] = with_file_line_ends(file, with_edits(before, [e for e in edits if e.file == file]), like=before)
     for file, text in texts.items():
         Path(file).write_bytes(text.encode())
     return list(texts)
