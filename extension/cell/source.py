@@ -22,6 +22,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.interrupts import interruptible
+from dynascope.compiler.source.code import map_constants
 from dynascope.shell import raw_cell, running_cell_number
 
 Namespace = dict[str, Any]
@@ -159,4 +160,5 @@ def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
     """Compile a tree, with its regions, as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
     with_ipython = partial(shell.compile, filename=cell.file, symbol=mode)
     code: CodeType = cell.compile_with_regions(tree, with_ipython) if cell.compile_with_regions else with_ipython(tree)
-    return code
+    # torch's tables compare code by value, without its file: an equal function of an earlier cell has to be another one
+    return map_constants(code, lambda c: c.replace(co_consts=(*c.co_consts, cell.file)) if isinstance(c, CodeType) else c)

@@ -55,7 +55,7 @@ _GUARDS = {
         "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
         "compiled code: each new object gets a version of its own"),
     "range": ("a size outside the range that was compiled for",
-        "where your code does not branch on the size, mark it with `torch._dynamo.mark_dynamic(x, dim)`"),
+        "leave it, or take the condition on the size out of the compiled code: each range gets a version of its own"),
 }  # fmt: skip
 #: what the compiler names beside a guard on the size of a parameter, to which `dynamic=True` does not apply
 _STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"

@@ -85,7 +85,7 @@ def guard_words(guard: FailedGuard) -> str:
     if guard.kind == "type" and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
         words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "object" and guard.before:
-        words += " of type {before}: each object that is used there gets a version of its own"
+        words += " ({before}): each object that is used there gets a version of its own"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):

@@ -264,10 +264,10 @@ def _trial(report: Report) -> Step | None:
     if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
         joined = "and" if best.seconds < trials[0].seconds else "but"
         worth = f", {joined} a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
-    became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks}"
+    became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks or 'none'}"
     left = _remaining([(best.breaks or 0, "graph break"), (best.recompiles or 0, "recompile")])
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
-    return f"{', then '.join(steps)}: traced so, {became if best.breaks else 'no graph break is left'}{worth}.{left}", dearest
+    return f"{', then '.join(steps)}: in the repeated calls, {became}{worth}.{left}", dearest
 
 
 def _gains(report: Report) -> dict[str, float]:

@@ -51,7 +51,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
-            "mode was another object of type Mode: each object that is used there gets a version of its own",
+            "mode was another object (Mode): each object that is used there gets a version of its own",
         ),
         ("0/0: ___check_obj_id(L['mode'], 139812407854736)", "mode was another object"),  # torch 2.9
         (

@@ -35,6 +35,10 @@ def test_signature_is_the_same_while_the_cell_runs(shell):
 def test_closure_and_method(shell):
     shell("def make(k):", "    def inner(x): return x + k", "    return inner", "add = make(3)")
     assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
+    make = "def make():", "    def inner(x): return x.sum().item() + x", "    return inner"
+    for k in (2, 3):  # the second time, the inner function is equal to that of the first cell, but for its file
+        report = shell.report("%%compile -f g", *make, f"def g(x): return make()(x) * {k}", "for _ in range(2): g(x)")
+        assert [b.cell for b in report.breaks] == [shell.number]
     shell("class A:", "    def __init__(self, k): self.k = k", "    def m(self, x): return super().__repr__() and x + self.k",
           "a, b = A(1), A(2)")  # fmt: skip
     assert [r.tolist() for r in shell("%%compile -f a.m", "a.m(x), b.m(x)").result] == [[2] * 3, [3] * 3]

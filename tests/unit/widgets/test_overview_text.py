@@ -318,12 +318,12 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     scalars = [b.id for b in report.breaks if setting_in(b.hints)]
     report.breaks[0].first_call_only = True
     report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
-    assert advice(report)["first"].startswith(f"{WARM_UP}: traced so, 12 graph breaks become 11.")
+    assert advice(report)["first"].startswith(f"{WARM_UP}: in the repeated calls, 12 graph breaks become 11.")
     removes = [report.breaks[0].id, *scalars]
     report.trials.append(Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=removes))
     report.summary.recompiles = 7  # what is left is what the trace has shown, not what the run had
     found = advice(report)
-    became = "traced so, 12 graph breaks become 8. Remaining: 8 graph breaks, at least 5 recompiles."
+    became = "in the repeated calls, 12 graph breaks become 8. Remaining: 8 graph breaks, at least 5 recompiles."
     assert found["first"].endswith(f", then set `{SCALARS} = True`: {became}")
     assert not found["hints"]
     assert not any("hint" in sentence for sentence in found["more"])
@@ -469,7 +469,10 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert "(0.40 s a call): " in found["first"]
     assert found["id"] == "b0"
-    assert f"Set `{SCALARS} = True`: traced so, 12 graph breaks become 8. Remaining: 8 graph breaks." in found["more"][0]
+    assert (
+        f"Set `{SCALARS} = True`: in the repeated calls, 12 graph breaks become 8. Remaining: 8 graph breaks."
+        in found["more"][0]
+    )
     report.trials[-1].removes.append("b0")
     report.trials[0].seconds, report.trials[1].seconds = 1.0, 0.8
     found = advice(report)
