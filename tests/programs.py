@@ -60,8 +60,7 @@ class Program:
     def flags(self) -> str:
         words = []
         for name, value in self.options.items():
-            flag = "--" + ("" if value else "no-") + name.replace("_", "-")
-            words.append(flag)
+            words.append("--" + ("" if value else "no-") + name.replace("_", "-"))
         return " ".join(words)
 
 

@@ -180,8 +180,7 @@ def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path,
         "ranks=alike", "-o", "print.json", "job.py", "print",
     )  # fmt: skip
     assert done.stdout.count("2 ranks: no two are alike") == 1, done.stdout + done.stderr
-    report = dynascope.load(folder / "print.json")
-    difference = report.differences[0]
+    difference = dynascope.load(folder / "print.json").differences[0]
     assert (difference.kind, difference.step, difference.place_of) == ("break", 0, "reference")
     assert Path(difference.file).name == "job.py"
     assert difference.line == line_of('print("first rank")')

@@ -153,8 +153,7 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
             shared = ", ".join(capped([other for other in others if other != name], 3))
             versions += f", which it shares with {shared}" if shared else ""
     # the number counts calls of the outermost compiled function: said of that function alone
-    is_entry = frame is not None and frame.parent is None and frame.continues is None
-    called = [f"call {recompile.call}" if recompile.call is not None and is_entry else ""]
+    called = [f"call {recompile.call}"] if recompile.call and frame and not (frame.parent or frame.continues) else []
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
     place = f"input {inputs[0]} of --inputs" if inputs else ", ".join(filter(None, called))

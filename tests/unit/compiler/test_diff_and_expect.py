@@ -31,8 +31,7 @@ def test_an_unedited_second_run_has_an_empty_diff() -> None:
 
 def test_gone_new_and_moved_breaks_are_told_apart() -> None:
     before = Report(breaks=[found(2, "print(x)"), found(5, "log(x)"), found(9, "y.item()")])
-    now = Report(breaks=[found(4, "print(x)"), found(5, "log(x)"), found(12, "save(x)")])
-    difference = now.diff(before)
+    difference = Report(breaks=[found(4, "print(x)"), found(5, "log(x)"), found(12, "save(x)")]).diff(before)
     assert [b.source for b in difference.gone] == ["y.item()"]
     assert [b.source for b in difference.new] == ["save(x)"]
     assert [(a.line, b.line) for a, b in difference.moved] == [(2, 4)]

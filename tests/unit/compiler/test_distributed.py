@@ -68,8 +68,7 @@ def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -
     assert "graph 0: DDP's optimizer split this graph into 4" in " ".join(str(report).split())
     details = view_model(report)["details"][graph.id]
     assert ["split by DDP", "4 parts", ""] in details["facts"]
-    parts = {part["name"] for part in details["parts"]}
-    assert {"Split by DDP", "AOT forward", "AOT backward"} <= parts
+    assert {"Split by DDP", "AOT forward", "AOT backward"} <= {part["name"] for part in details["parts"]}
 
 
 def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -> None:

@@ -187,8 +187,7 @@ def wrong_gradient_if_large(x: torch.Tensor) -> torch.Tensor:
 def test_of_training_steps_the_first_gradient_that_differs_is_named(tanh: Any, step: int) -> None:
     torch.manual_seed(0)
     net, fault = Net(), edited(replaces(torch.tanh, tanh))
-    program = Program(lambda x: torch.stack([net.step(x * scale) for scale in (1, 1, 4, 4)]), (SMALL,), "", fault)
-    report = reported(program)
+    report = reported(Program(lambda x: torch.stack([net.step(x * scale) for scale in (1, 1, 4, 4)]), (SMALL,), "", fault))
     found = report.check.numbers
     assert (found.origin.line, found.origin.is_backward) == (line_with(Net.forward, "# here"), True)
     assert (found.origin.run, found.origin.runs, found.origin.parameter) == (step, 4, "a.weight")

@@ -161,8 +161,7 @@ def test_each_setting_that_the_hints_name_is_tried_with_those_that_helped() -> N
         return y, rows + 1
 
     stages: list[str] = []
-    explained = explain(f, backend="eager", second_call=True, on_progress=lambda s: stages.append(s["stage"]))
-    report = explained(torch.ones(3))
+    report = explain(f, backend="eager", second_call=True, on_progress=lambda s: stages.append(s["stage"]))(torch.ones(3))
     first, scalars, both = report.trials or []
     assert (first.settings, first.breaks, first.removes) == ({}, 4, [])
     assert (scalars.settings, scalars.breaks, scalars.removes) == ({SCALARS: True}, 2, ["b0", "b1"])

@@ -37,8 +37,7 @@ def test_the_figures_come_into_report_view_and_output(shell: Any, kernel: Clicks
     view = click(kernel, "g1")
     kernel.loop.run()
     assert dynascope.last() is report is shell.ns["report"]
-    run = report.graph("g1").run
-    assert run.backend == "inductor"
+    assert report.graph("g1").run.backend == "inductor"
     assert report.graph("g0").run is None
     assert run_part(view, "g1")["ran"]
     assert "graph 1 alone. On CPU" in kernel.updates[-1]["text/plain"]
