@@ -18,8 +18,7 @@ COLUMNS = hasattr(CodeType, "co_positions")
 @pytest.fixture(scope="module")
 def lab(chromium: Browser, lab_server: Server) -> Iterator[LabPage]:
     """One notebook, run once, for all tests here: none changes what another one looks at."""
-    cells = [START, ONE, MIXED, SAMPLE.format(name="hostile"), STATIC]
-    name = lab_server.write("view.ipynb", cells).name
+    name = lab_server.write("view.ipynb", [START, ONE, MIXED, SAMPLE.format(name="hostile"), STATIC]).name
     page = LabPage(lab_server, chromium, name, 1200, 1300)
     page.run_all()
     page.focus()

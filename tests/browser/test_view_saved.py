@@ -35,8 +35,7 @@ def saved(lab: LabPage) -> nbformat.NotebookNode:
 @pytest.fixture(scope="module")
 def page(chromium: Browser, lab_server: Server) -> LabPage:
     """A notebook, run and saved once; tests open copies of it."""
-    name = lab_server.write("kept.ipynb", [START, ONE, MIXED]).name
-    lab = LabPage(lab_server, chromium, name, 1100, 1000)
+    lab = LabPage(lab_server, chromium, lab_server.write("kept.ipynb", [START, ONE, MIXED]).name, 1100, 1000)
     lab.run_all()
     view_of(lab, 2)
     lab.save()
@@ -107,8 +106,7 @@ def test_nbconvert_html_offline(page: LabPage, chromium: Browser, lab_server: Se
 
 
 def test_notebook_7(chromium: Browser, lab_server: Server) -> None:
-    name = lab_server.write("seven.ipynb", [START, ONE]).name
-    seven = LabPage(lab_server, chromium, name, 1100, 1000, app="notebook")
+    seven = LabPage(lab_server, chromium, lab_server.write("seven.ipynb", [START, ONE]).name, 1100, 1000, app="notebook")
     seven.run_all()
     shown = view_of(seven, 1)
     shown.select("b0")

@@ -200,8 +200,7 @@ def same(
     for each in inputs:
         wanted = outcome(original, each)
         for way in ({}, options) if options else ({},):
-            found = outcome(text, each, settings, **way)
-            text_of = difference(found, wanted, raises, says=says)
+            text_of = difference(outcome(text, each, settings, **way), wanted, raises, says=says)
             # such as a backward that would raise, which AOTAutograd traces with the forward though it is never run
             if text_of and way and difference(outcome(original, each, **{**way, "fullgraph": False}), wanted, raises):
                 continue  # the compiler does not keep to the original program either

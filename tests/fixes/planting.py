@@ -31,8 +31,7 @@ class Planted:
         new = problem.source.replace(self.text, self.changed)
         if new == problem.source:
             return []
-        count = len(problem.source.splitlines(keepends=True))
-        edits = (FixEdit(problem.file, 1, count, problem.source, new),)
+        edits = (FixEdit(problem.file, 1, len(problem.source.splitlines(keepends=True)), problem.source, new),)
         tests = tuple(Condition(test, test) for test in self.tests)
         return [Candidate("rewrite", self.title, edits, self.settings, tests=tests)]
 

@@ -55,7 +55,7 @@ def fixes_summary(report: Report) -> str:
         return ""
     before, after = fixes.before, fixes.after
     fixed = sum(count for _, count, _ in counts)
-    told = [count for count in counts if count[1] or count[0] != "recompile" or has_all_recompiles(report)]
+    told = [count for count in counts if count[1] or _is_known(report, *count[:2])]
     if fixed:
         words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in told) + " can be fixed"
         if report.conditional_fix_set is not None:
@@ -71,7 +71,8 @@ def fixes_summary(report: Report) -> str:
         if not fixes.fixes:
             return f"no fix was found for any {what}" + ("" if fixes.is_complete else " so far")
         is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
-        words = ("fewer graphs can do the same" if is_less else "more can be captured") + f", but no {what} goes away"
+        words = "fewer graphs can do the same" if is_less else "more can be captured"
+        words += f", but {f'no {what} goes away' if told else 'what goes away in this run is not known'}"
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more; and what is compiled
     # again depends on what the calls before left, where each repeated call begins with what the program has left in the end
@@ -110,27 +111,26 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
         if fixes.before.recompiles is not None and fixes.after.recompiles is not None:
             # what is compiled again with the fixes may be what the report has, also where the repeated calls have more
             fewer = min(fixes.before.recompiles, report.summary.recompiles) - fixes.after.recompiles
-            again = max(0 if has_all_recompiles(report) else again, fewer)
+            again = max(0 if _is_known(report, "recompile", again) else again, fewer)
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
 
 
-def has_all_recompiles(report: Report) -> bool:
-    """Whether the calls, repeated for the fixes, have as many recompiles as the run: else what remains is not known."""
-    fixes = report.fixes_to_apply(conditional=True)
-    return fixes is None or fixes.before.recompiles == report.summary.recompiles
+def _is_known(report: Report, name: str, gone: int) -> bool:
+    """Whether what stays of the run's breaks or recompiles is known: the repeated calls have them, and no others that go."""
+    fixes = report.fixes_to_apply(conditional=True) or FixSet()
+    is_same = fixes.before.recompiles == report.summary.recompiles
+    return is_same if name == "recompile" else gone >= fixes.before.breaks - fixes.after.breaks
 
 
 def left_with_fixes(report: Report) -> list[tuple[int, str]]:
-    """How many graph breaks stay with the fixes, and how many recompiles if that is known, each with its name."""
-    counts, is_known = fixed_counts(report), has_all_recompiles(report)
-    return [(whole - count, name) for name, count, whole in counts if name != "recompile" or is_known]
+    """How many graph breaks and recompiles stay with the fixes, each with its name, if that is known."""
+    return [(whole - gone, name) for name, gone, whole in fixed_counts(report) if _is_known(report, name, gone)]
 
 
 def is_fixable(report: Report) -> bool:
     """Whether there is something to fix for which not every change was tried."""
-    is_tried = report.fix_set is not None and report.fix_set.is_complete
-    return bool(report.breaks or report.recompiles) and not is_tried
+    return bool(report.breaks or report.recompiles) and not (report.fix_set is not None and report.fix_set.is_complete)
 
 
 def fix_words(fix: Fix) -> str:
@@ -205,11 +205,11 @@ def fix_row(fix: Fix, report: Report) -> FixRow:
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
     gains = [f"{words} {was} → {now}" for words, was, now in counts if was != now and None not in (was, now)]
-    whole = report.fix_set.before if report.fix_set is not None else None
-    is_other = whole is not None and (whole.breaks, whole.graphs) != (report.summary.breaks, report.summary.graphs)
+    own, fixes = report.summary, report.fix_set
+    first, again = ((c.breaks, c.graphs, c.recompiles) for c in (own, own if fixes is None else fixes.before))
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict,
-        "gain": ", ".join(gains) + " in the repeated calls" * (is_other and bool(gains)),
+        "gain": ", ".join(gains) + " in the repeated calls" * (first != again and bool(gains)),
         "assumption": printable(fix.assumption, 1000), "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
@@ -228,8 +228,7 @@ def is_only_moved(fix: Fix) -> bool:
 
 def is_refused(tried: Sequence[Fix]) -> bool:
     """Whether one of these changes was tried and refused, and none holds."""
-    verdicts = [fix.verdict for fix in tried if fix.edits or fix.settings]
-    return "refused" in verdicts and not any(fix.chosen for fix in tried)
+    return "refused" in [fix.verdict for fix in tried if fix.edits or fix.settings] and not any(fix.chosen for fix in tried)
 
 
 def copies(report: Report, file: str = "") -> dict[str, str]:

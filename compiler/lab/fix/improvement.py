@@ -103,6 +103,12 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     return _place(frame, plan), f"recompile {guard}"
 
 
+def come_back(run: Report, again: Report) -> set[str]:
+    """The recompiled frames of `run` that come back, by the guard that fails: others depend on what the calls have left."""
+    known = {recompile_key(r, again, Plan()) for r in again.recompiles}
+    return {r.frame for r in run.recompiles if recompile_key(r, run, Plan()) in known}
+
+
 def removed(
     run: Report, after: Report, plan: Plan, before: Report, earlier: Plan, moved: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:

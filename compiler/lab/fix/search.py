@@ -263,8 +263,9 @@ class Search:
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
-        title = "Make the calls once in eager mode before compiling"
-        candidate = Candidate("setting", title, settings={WARM_UP: "force_eager"})
+        candidate = Candidate(
+            "setting", "Make the calls once in eager mode before compiling", settings={WARM_UP: "force_eager"}
+        )
         self.found.before = TrialResult(self._report, again.observed)
         first = _Step(_Tried(Plan(), self.found.before))
         fix = self._fix(candidate, first, self._report.breaks[0].id, None)
@@ -702,6 +703,8 @@ class Search:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, sure, known = self._steps[-1], self._sure(), set[str]()
         moved, gone = list[str](), list[str]()
+        recompiled = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles}
+        left_out = recompiled.keys() - improvement.come_back(self._report, self._steps[0].report)
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             fix, is_sure = step.fix, self._first <= number < sure
             compared = sure - 1 if is_sure else len(self._steps) - 1
@@ -714,8 +717,7 @@ class Search:
             remarks = settings.assumptions(step.candidate.settings, last.report)
             if number == min(self._first, len(self._steps) - 1):
                 remarks += improvement.caught_in_graph(last.report, last.plan.text)
-            remarks.append(_verified(self._steps, number).assumption)
-            new_remarks = [r for r in remarks if r not in known]
+            new_remarks = [r for r in (*remarks, _verified(self._steps, number).assumption) if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [step.candidate.assumption.rstrip("."), *new_remarks]))
             fix.before, fix.after = before.tried.ran.counts, step.tried.ran.counts
@@ -723,8 +725,8 @@ class Search:
             if step.gain:  # its break stays, perhaps in a changed line
                 moved += found
                 continue
-            recompiled = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles}
-            gone += found  # perhaps only in the repeated calls: in the program, the function may be compiled in each call
+            # perhaps only in the repeated calls: in the program, the function may be compiled in each call
+            gone += [id for id in found if id not in left_out]
             fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]
             gone = [id for id in gone if id not in fix.removes]
             if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one

@@ -32,8 +32,7 @@ def with_edits(text: str, edits: Iterable[FixEdit]) -> str:
             raise NotApplicable("its lines overlap, or are not in the file")
         if "".join(lines[first:last]).rstrip("\n") != edit.before.rstrip("\n"):
             raise NotApplicable("the lines that it replaces have changed")
-        after = edit.after if not edit.after or edit.after.endswith("\n") else edit.after + "\n"
-        lines[first:last] = split_lines(after)
+        lines[first:last] = split_lines(edit.after if not edit.after or edit.after.endswith("\n") else edit.after + "\n")
         last_replaced = edit.first_line
     return "".join(lines)
 
