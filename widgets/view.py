@@ -173,8 +173,7 @@ class RanksView(anywidget.AnyWidget):
     content: Any = traitlets.Dict().tag(sync=True, to_json=packed, from_json=lambda _, view: view.content)
 
     def __init__(self, report: RanksReport, **traits: Any) -> None:
-        content = {"page": ranks_page.body(report), "views": ranks_page.views(report)}
-        super().__init__(content=content, **traits)
+        super().__init__(content={"page": ranks_page.body(report), "views": ranks_page.views(report)}, **traits)
         self._headline = report.headline()
 
     def __repr__(self) -> str:

@@ -59,8 +59,7 @@ def compare(stored: Any, now: Any) -> list[Difference]:
     old_error, new_error = map(error_name, outputs)
     if old_error != new_error:
         what = "an error is gone" if new_error is None else "a new error" if old_error is None else "another error"
-        detail = f"stored: {old_error or 'none'}; now the cell raises {new_error or 'nothing'}"
-        differences.append(Difference(what, detail))
+        differences.append(Difference(what, f"stored: {old_error or 'none'}; now the cell raises {new_error or 'nothing'}"))
     before, after = map(outlines, outputs)
     if len(before) != len(after):
         differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))

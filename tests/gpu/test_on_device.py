@@ -46,8 +46,7 @@ def outline(report: Report) -> Any:
 def test_the_report_is_that_of_the_cpu() -> None:
     here = dynascope.explain(broken, backend="aot_eager")(square(8))
     torch._dynamo.reset()
-    there = dynascope.explain(broken, backend="aot_eager")(square(8).cpu())
-    assert outline(here) == outline(there)
+    assert outline(here) == outline(dynascope.explain(broken, backend="aot_eager")(square(8).cpu()))
     assert {n.device for g in here.graphs for n in g.nodes if n.device} == {"cuda:0" if ON_GPU else "cpu"}
 
 
@@ -76,8 +75,7 @@ def test_a_backward_on_the_device_belongs_to_its_graph() -> None:
 
 @pytest.mark.skipif(not ON_GPU, reason="CUDA graphs need a CUDA device")
 def test_the_kernels_of_cuda_graphs_belong_to_the_graph_that_replays_them() -> None:
-    x = square()
-    report, profile = profiled(straight, x, mode="reduce-overhead")
+    report, profile = profiled(straight, square(), mode="reduce-overhead")
     assert report.summary.graphs == 1
     assert {s.graph for s in profile.segments if s.kind == "kernel"} == {"g0"}
     assert not any("skipped" in note for note in report.graphs[0].notes)
@@ -138,8 +136,7 @@ def test_nothing_of_the_call_is_kept_on_the_device() -> None:
     before = used()
     with dynascope.observe() as run:
         torch.compile(straight)(x)
-    report = run.report
-    assert report.summary.graphs == 1
+    assert run.report.summary.graphs == 1
     torch._dynamo.reset()
     assert used() == before
 
@@ -148,8 +145,7 @@ def test_a_difference_on_the_device_is_found() -> None:
     def doubling(graph: torch.fx.GraphModule, inputs: Any) -> Any:
         return lambda *args: tuple(x * 2 for x in graph(*args))
 
-    report = dynascope.explain(straight, backend=doubling, check=True)(square(64))
-    assert report.check.agrees is False
+    assert dynascope.explain(straight, backend=doubling, check=True)(square(64)).check.agrees is False
 
 
 def test_a_graph_runs_on_its_own() -> None:
@@ -171,8 +167,7 @@ def test_every_view_shows_it(tmp_path: Path) -> None:
     report.run_graph("g0", calls=3)
     assert "graph break" in str(report)
     assert report.save(tmp_path / "report.html").stat().st_size > 10_000
-    again = dynascope.load(report.save(tmp_path / "report.json"))
-    assert again.to_dict() == copy.deepcopy(report).to_dict()
+    assert dynascope.load(report.save(tmp_path / "report.json")).to_dict() == copy.deepcopy(report).to_dict()
 
 
 def test_results_are_there_after_repeated_calls() -> None:

@@ -93,8 +93,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_a_kernel_that_dies_is_named_with_its_last_words(make: Maker) -> None:
-    source = "import os, sys\nos.write(2, b'last words')\nos._exit(3)"
-    text = only(make(source))
+    text = only(make("import os, sys\nos.write(2, b'last words')\nos._exit(3)"))
     assert "code cell 1: the kernel died" in text
     assert "last words" in text
 

@@ -259,8 +259,7 @@ class CauseWords:
         """What to do about the cause."""
         setting, is_again = self.cause.setting, self.cause.kind == "recompile"
         if setting is not None:
-            vain = self.helps is False
-            step = lower_first(instead_of(setting)) if vain else f"set `torch._dynamo.config.{setting} = True`"
+            step = lower_first(instead_of(setting)) if self.helps is False else f"set `torch._dynamo.config.{setting} = True`"
             return f"{step} ({self.shown})"
         chosen, every = [fix for fix in self.considered if fix.chosen], {*self.cause.breaks, *self.cause.frames}
         gone = every.intersection(id for fix in chosen for id in fix.removes)

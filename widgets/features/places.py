@@ -76,8 +76,7 @@ class Places:
         text = self.lines(b.file).get(b.line)
         if text is None:  # `source` lacks the indentation, so the break's columns do not fit it
             return b.source, 0, len(b.source), False
-        below = b.end_line not in (None, b.line)
-        columns = span(text, b.column, len(text.rstrip()) if below else b.end_column)
+        columns = span(text, b.column, len(text.rstrip()) if b.end_line not in (None, b.line) else b.end_column)
         start, end = columns or (indent_of(text), len(text.rstrip()))
         return text, start, max(start, end), columns is not None
 

@@ -80,8 +80,7 @@ def _note(text: str) -> str:
 
 def _image(report: Report, model: ViewModel) -> str:
     """The split graph as a picture; if it is too high, one of fewer frames."""
-    tall = model["split"]["height"] > TALL
-    picture = drawn(split_picture(report, Places(report), SHORT)) if tall else model["split"]
+    picture = drawn(split_picture(report, Places(report), SHORT)) if model["split"]["height"] > TALL else model["split"]
     data = base64.b64encode(svg(model["headline"], picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
