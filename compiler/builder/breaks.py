@@ -297,8 +297,9 @@ class BreakTable:
         own = [e.line for e in stack if e.file == frame.file and e.function in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         self._flags[id(hit)] = flags
+        known = broken.outcome == "raised", len(broken.stack)
         self.add(broken, hit)
-        if len(entries) > len(broken.stack) or (not broken.function and at.function):
+        if (outcome == "raised", len(entries)) > known or (not broken.function and at.function):
             broken.stack, broken.function = entries, at.function
         self.latest[frame.id] = Latest(broken, hit, entries)
         return broken.id

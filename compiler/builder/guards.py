@@ -425,7 +425,8 @@ class Recompiles:
         refusal = None if began else dynamo_texts.REFUSED.search(str(metrics.get("fail_reason")))
         refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in dynamo_texts.LIMIT.finditer(str(metrics.get("dynamo_config")))}
-        texts = dynamo_texts.recompile_texts(record.recompile_text or "")
+        # the global state is checked first: where other versions fail at another guard, they are of this state
+        texts = sorted(dynamo_texts.recompile_texts(record.recompile_text or ""), key=lambda text: "GLOBAL_STATE" in text)
         guards = self.failed(record, texts, self.version(record))
         if in_torch(frame.file):  # a wrapper around the user's module `fn`, or a function, with names of its own
             for guard in guards:

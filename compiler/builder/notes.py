@@ -145,8 +145,7 @@ def _of_inductor(report: Report, at: Location, within: Location) -> list[Locatio
     if len(places) != 1:
         return []
     [(file, line)] = places
-    name = (lines.function_at(file, line) or ("", 0, 0))[0]
-    return [Location(file, line, name.rpartition(".")[2])]
+    return [Location(file, line, (lines.function_at(file, line) or ("", 0, 0))[0].rpartition(".")[2])]
 
 
 def _try_of(calls: list[StackEntry]) -> str | None:

@@ -261,7 +261,7 @@ class Recompile(Part, kw_only=True):
     frame: str
     #: id of the frame of the previous compile
     of: str | None
-    #: the compiler's reasons, one for each compiled version that was tried
+    #: the compiler's reasons, one for each compiled version that was tried; those of torch's global state come last
     reasons: list[str] = []
     #: the reasons as structured facts
     failed_guards: list[FailedGuard] = []

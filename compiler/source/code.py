@@ -13,6 +13,8 @@ from typing import Any
 STATEMENTS = "__cell__"
 #: `co_name` of the code that a function named by `-f` has during the run: it calls the compiled function, and no stack shows it
 JUMP = "<jump to {}>"
+#: the builtin that code with regions calls
+REGION = "__dynascope_region__"
 
 #: matches the instructions that read or bind a global, or a name of a module or class
 _GLOBAL = re.compile(r"(LOAD|STORE|DELETE)_(NAME|GLOBAL)|LOAD_FROM_DICT_OR_GLOBALS")

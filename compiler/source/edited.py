@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from types import CodeType, FunctionType, ModuleType
 
-from dynascope.compiler.source.code import is_resume, nested_code, same_code
+from dynascope.compiler.source.code import REGION, is_resume, nested_code, same_code
 from dynascope.compiler.source.code_swap import FUTURE_FLAGS, recompiled
 from dynascope.compiler.source.origin import is_users
 
@@ -68,8 +68,8 @@ def _in_text(code: CodeType, *names: str) -> CodeType | None:
 def is_outdated(code: CodeType) -> bool:
     """Whether the lines of the code are not those of its file's present text."""
     state = _loaded.get(code.co_filename)
-    if state is None or _state(code.co_filename) == state or is_resume(code.co_name):
-        return False
+    if state is None or _state(code.co_filename) == state or is_resume(code.co_name) or REGION in code.co_names:
+        return False  # the code of a region is compiled from the present text
     now = _in_text(code)
     return now is None or (now.co_firstlineno, now.co_linetable) != (code.co_firstlineno, code.co_linetable)
 

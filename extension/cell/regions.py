@@ -36,7 +36,7 @@ from dynascope.compiler.patching import interrupts_deferred, patched
 from dynascope.compiler.report import FlagOrigin, RegionLines, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
-from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
+from dynascope.compiler.source.code import REGION, STATEMENTS, code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
 from dynascope.compiler.source.syntax import DEFINITIONS, FUNCTIONS, blocks, copied, is_generator, is_string, located
 from dynascope.compiler.validate import errors_as
@@ -200,8 +200,6 @@ def _has_region(code: CodeType) -> bool:
 # -- statements inside a region --------------------------------------------------------------------
 
 
-#: the builtin that rewritten code calls
-REGION = "__dynascope_region__"
 #: Python wants these at the start of their block
 _DECLARATIONS = (ast.Global, ast.Nonlocal)
 

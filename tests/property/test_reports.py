@@ -73,8 +73,7 @@ def resembles(report: Any, model: Model, functions: list[Function], nested: bool
     """The same, as far as torch 2.9 tells: a break, and a refusal, may stand at the call or the block that leads to it."""
     source = text(functions)
     told = {b.line for b in report.breaks}
-    leading = told & set().union(*(leading_on(f.body) for f in functions))
-    assert leading or told >= model.breaks.keys(), source
+    assert told & set().union(*(leading_on(f.body) for f in functions)) or told >= model.breaks.keys(), source
     assert {f.name for f in report.frames if f.status == "skipped"} <= model.skipped, source
     assert (report.error is None) == (model.refused is None), source
 

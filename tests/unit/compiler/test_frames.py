@@ -207,8 +207,7 @@ def test_a_module_and_its_resume_functions_have_its_name_and_their_lines() -> No
     report = explain(Helped(), backend="eager")(torch.ones(2))
     assert {f.name for f in report.frames if "forward" in f.code_name} == {"Helped"}
     first = Helped.forward.__code__.co_firstlineno
-    hits = [h.line for h in report.breaks[0].hits if "forward" in report.frame(h.frame).code_name]
-    assert hits == [first + 1, first + 2]
+    assert [h.line for h in report.breaks[0].hits if "forward" in report.frame(h.frame).code_name] == [first + 1, first + 2]
 
 
 def test_what_garbage_collection_calls_is_no_frame() -> None:

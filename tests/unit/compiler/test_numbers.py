@@ -130,8 +130,7 @@ def test_less_precise_products_are_turned_off(name: str, settings_say_so: Callab
 @pytest.mark.parametrize("is_backward", [False, True], ids=["forward", "backward"])
 def test_the_script_of_an_issue_shows_it_on_its_own(is_backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = lowers(torch.ops.aten.tanh.default, torch.ops.aten.relu.default)
-    x = SMALL.clone().requires_grad_() if is_backward else SMALL
-    found = checked(Program(chain, (x,), "", fault)).numbers
+    found = checked(Program(chain, (SMALL.clone().requires_grad_() if is_backward else SMALL,), "", fault)).numbers
     assert "it comes from Inductor's lowering of `tanh`" in found.issue
     script = found.issue.split("```python\n")[1].split("```")[0]
     told = found.issue.split("It prints:\n\n```\n")[1].split("```")[0]

@@ -70,8 +70,7 @@ def test_a_break_in_an_inlined_function_gets_a_row_below_the_deepest_frame() -> 
     middle = Frame(id="f1", compile_id="1/0", name="middle", code_name="middle", file="m.py", line=7, end_line=9, parent="f0")
     hits = [Hit(frame="f0", line=3, outcome="skipped"), Hit(frame="f1", line=8, outcome="skipped")]
     broken = Break(id="b0", file="other.py", line=20, function="helper", hits=hits)
-    tree = call_tree(ReportData(frames=[outer, middle], breaks=[broken]))
-    assert rows(tree) == [(0, "outer"), (1, "middle"), (2, "helper")]
+    assert rows(call_tree(ReportData(frames=[outer, middle], breaks=[broken]))) == [(0, "outer"), (1, "middle"), (2, "helper")]
 
 
 def test_whose_file_it_is_shows_in_its_path() -> None:
@@ -170,3 +169,13 @@ def test_settings_are_read_from_both_forms_of_hints() -> None:
     assert setting_in(["Set torch._dynamo.trace_autograd_ops=True"]) == "trace_autograd_ops"
     assert setting_in(["Change `torch._dynamo.config.trace_autograd_ops` to `True`."]) == "trace_autograd_ops"
     assert setting_in(["Use `torch._assert_async`", "Set torch._dynamo.config.compiled_autograd = True."]) is None
+
+
+def test_a_list_that_grows_is_the_cause_where_the_grad_mode_alternates_too() -> None:
+    seen: list[int] = []
+    compiled = torch.compile(lambda x: (seen.append(0), x + len(seen)), backend="eager")
+    with dynascope.observe() as recording:
+        for number in range(4):
+            with torch.set_grad_enabled(number % 2 == 0):
+                compiled(torch.ones(3))
+    assert {c.guard: len(c.frames) for c in causes(recording.report)} == {"length": 2, "global state": 1}

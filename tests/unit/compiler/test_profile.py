@@ -107,8 +107,7 @@ def test_the_warning_names_the_line_of_the_call(more: dict[str, Any]) -> None:
     line = sys._getframe().f_lineno + 2
     with pytest.warns(UserWarning, match=r"open\(\)") as warned:
         dynascope.explain(writes, backend="eager", check=True, **more)(torch.ones(2))
-    found = [(w.filename, w.lineno) for w in warned if "open()" in str(w.message)]
-    assert found == [(__file__, line)]
+    assert [(w.filename, w.lineno) for w in warned if "open()" in str(w.message)] == [(__file__, line)]
 
 
 # inside: these three must be reached where a note can be made of them

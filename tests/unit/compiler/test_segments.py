@@ -100,8 +100,7 @@ def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
     assert sum(p.end - p.start for p in slices if p.kind == "graph") == within(events, calls, slicing.BACKEND)
     # the wrappers of the second graph's backward are there because of the break, those of the first one's are not
     lines = {b.id: b.line for b in report.breaks}
-    wrappers = [lines.get(p.break_ or "") for p in first.slices if p.label == "prologue"][-4:]
-    assert wrappers == [48, 48, None, None]
+    assert [lines.get(p.break_ or "") for p in first.slices if p.label == "prologue"][-4:] == [48, 48, None, None]
 
 
 # -- made-up events ---------------------------------------------------------------------------------------------
@@ -246,8 +245,7 @@ def test_the_work_of_a_gpu_belongs_to_what_launched_it(name: str) -> None:
     work = [s for s in profile.segments if s.lane == lane]
     assert {s.graph for s in work if s.kind == "kernel"} >= {g.id for g in report.graphs}
     assert all(s.graph or s.break_ or s.frame is None for s in work)
-    drawn = sum(s.duration for s in work)
-    assert profile.shares["device busy"] == pytest.approx(drawn / profile.median_seconds, rel=0.2)
+    assert profile.shares["device busy"] == pytest.approx(sum(s.duration for s in work) / profile.median_seconds, rel=0.2)
     assert profile.shares["unaccounted"] < 0.15
 
 

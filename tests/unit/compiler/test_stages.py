@@ -100,8 +100,7 @@ def test_no_backend_stage_with_eager() -> None:
 
 
 def test_nodes_know_their_module_shape_and_line() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
-    report = explain(model, backend="eager")(torch.ones(2, 4))
+    report = explain(torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()), backend="eager")(torch.ones(2, 4))
     linear = next(n for n in report.graphs[0].nodes if "linear" in n.target)
     assert (linear.dtype, linear.shape, linear.stride, linear.device) == ("float32", [2, 3], [3, 1], "cpu")
     assert linear.module is not None

@@ -258,8 +258,7 @@ def cut_report(log: bytes, end: int, folder: Path) -> Report | None:
 def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> None:
     starts = [whole_log.index(b'{"dynamo_output_graph"'), whole_log.index(b'{"dynamo_start"')]
     for start in starts:
-        end = next(e for e in record_ends(whole_log) if e > start)
-        report = cut_report(whole_log, end, tmp_path)
+        report = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
         assert report.headline().endswith("1 unfinished")
         assert "the log does not hold the end of this compile" in report.to_html()
         assert "unfinished" in report.to_svg()

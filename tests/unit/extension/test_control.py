@@ -420,3 +420,10 @@ def test_notebook_plumbing_is_no_skipped_frame(shell: Any) -> None:
     torch._dynamo.reset()  # it looks only once at each of IPython's functions
     report = shell.report("%%compile", "def f(x):", "    x = x + 1", "    display('half way')", "    return x * 2", "f(x)")
     assert (report.summary.skipped, report.summary.breaks) == (0, 1)
+
+
+def test_the_path_to_a_stop_is_that_of_the_call_which_stopped(shell):
+    shell("def log(h): print(h.shape)")
+    cell = "def block(x):", "    log(x + 1)", "    log(x + 2)", "block(x)"
+    assert shell("%%compile -o report --error-on-graph-break --region 3=allow", *cell).error is not None
+    assert [e.line for e in shell.ns["report"].breaks[0].stack] == [4, 1]

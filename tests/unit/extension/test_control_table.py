@@ -82,8 +82,7 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
     assert told(report) == truth(row)
     assert (done.error is None) is (report.error is None)
     if before and not row[0]:
-        inside = "inner" if row[3] is not None else "outer"
-        assert report.breaks[0].region == FlagOrigin(kind="option", name=inside)
+        assert report.breaks[0].region == FlagOrigin(kind="option", name="inner" if row[3] is not None else "outer")
     lost = [f"--region {t}={to} had no effect: fullgraph=True wins over it." for t, to in before.items() if row[0]]
     assert [note for note in report.notes if "wins over" in note and not note.startswith("error_on_graph_break has")] == lost
     assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")

@@ -81,6 +81,7 @@ def test_what_autoreload_leaves_alone_or_loads_again_stands_where_it_stands_now(
     line = text.split("\n").index('    print("here", y.shape)') + 1
     report = shell.report("%%compile --fix", "edited_module.g(x)")
     assert (places(report), report.notes) == ([(line, 'print("here", y.shape)')], [])
+    assert shell.report("%%compile --region edited_module.f=allow", "edited_module.g(x)").notes == []
     assert excerpts_are_consistent(report)
     assert "def f(x):" in report.patch()
     assert '-    print("here", y.shape)' in report.patch()

@@ -12,8 +12,7 @@ import dynascope
 def test_thirty_seconds(shell: Any, root: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     del shell.ns["torch"]
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    start = readme.partition("## Thirty seconds")[2].partition("\n## ")[0]
+    start = (root / "README.md").read_text(encoding="utf-8").partition("## Thirty seconds")[2].partition("\n## ")[0]
     cells = re.findall(r"```python\n(.*?)```", start, re.DOTALL)
     assert len(cells) == 3
     for cell in cells:

@@ -39,8 +39,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     def text(node: ast.expr) -> str:
         places = [(source.start(n), source.end(n), taken[n.id]) for n in source.inside(node, ast.Name) if n.id in taken]
         changed = source.changed(source.start(node), source.end(node), places)
-        is_bare = isinstance(node, ast.Tuple) and not changed.startswith("(")
-        return f"({changed})" if is_bare or "\n" in changed else changed
+        return f"({changed})" if "\n" in changed or (isinstance(node, ast.Tuple) and changed[0] != "(") else changed
 
     match made:
         case ast.ListComp():
