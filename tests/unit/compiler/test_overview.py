@@ -172,7 +172,7 @@ def test_settings_are_read_from_both_forms_of_hints() -> None:
 
 
 def test_a_list_that_grows_is_the_cause_where_the_grad_mode_alternates_too() -> None:
-    seen: list[int] = []
+    seen = [0]
     compiled = torch.compile(lambda x: (seen.append(0), x + len(seen)), backend="eager")
     with dynascope.observe() as recording:
         for number in range(4):
