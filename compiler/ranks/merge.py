@@ -23,7 +23,7 @@ from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
-#: a slow rank takes this many seconds longer than the fastest of its group, and this many times the median of the others
+#: a slow rank takes this many seconds longer than the median of the others of its group, and this many times it
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
 
@@ -208,7 +208,7 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
 
 
 def _times(groups: list[_Group]) -> list[StepTime]:
-    """Steps in which one rank took much longer than the others of its group, the longest wait first; at most 20."""
+    """Steps in which one rank took much longer than the others of its group, the longest difference first; at most 20."""
     slow = []
     for index, group in enumerate(groups):
         for step in range(max(len(r.rank.seconds) for r in group.records)):
@@ -217,8 +217,7 @@ def _times(groups: list[_Group]) -> list[StepTime]:
             if len(times) < 2:
                 continue
             rank = max(times, key=lambda r: times[r])
-            others = sorted(t for r, t in times.items() if r != rank)
-            slowest, median, waited = times[rank], statistics.median(others), times[rank] - others[0]
-            if waited > _SLOW_SECONDS and slowest > _SLOW_TIMES * median:
-                slow.append(StepTime(group=index, step=step, median=median, slowest=slowest, slowest_rank=rank, waited=waited))
-    return sorted(slow, key=lambda s: -s.waited)[:20]
+            slowest, median = times[rank], statistics.median(t for r, t in times.items() if r != rank)
+            if slowest - median > _SLOW_SECONDS and slowest > _SLOW_TIMES * median:
+                slow.append(StepTime(group=index, step=step, median=median, slowest=slowest, slowest_rank=rank))
+    return sorted(slow, key=lambda s: s.median - s.slowest)[:20]

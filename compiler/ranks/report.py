@@ -166,8 +166,6 @@ class StepTime(Part, kw_only=True):
     #: compile time of the slowest rank, in seconds
     slowest: float
     slowest_rank: int
-    #: seconds between the fastest and the slowest rank
-    waited: float
 
 
 class RanksReport(Shown, Part, kw_only=True):

@@ -46,7 +46,7 @@ def test_what_is_left_out_is_counted(report: RanksReport) -> None:
     long.differences *= 50
     soft = [Difference(kind="settings", ranks=[2], subject="backend", value="a", reference="b")] * 42
     long.differences += soft
-    long.slow = [StepTime(group=0, step=0, median=1.0, slowest=60.0, slowest_rank=1, waited=59.0)] * 8
+    long.slow = [StepTime(group=0, step=0, median=1.0, slowest=60.0, slowest_rank=1)] * 8
     long.notes = ["a log was left out"] * 11
     for n, rank in enumerate(long.ranks):
         rank.status, rank.error = "failed", "Error" + "x" * n
