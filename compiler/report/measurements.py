@@ -469,8 +469,7 @@ class Counts(Part, kw_only=True):
 
     breaks: int = 0
     graphs: int = 0
-    #: None: unknown, as calls in a row go on to compile the code that guards what they change, or as they were not traced; of
-    #: the unchanged program, also because a recompile of the run does not come back
+    #: None: unknown, as calls in a row go on to compile the code that guards what they change, or as they were not traced
     recompiles: int | None = 0
     #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None

@@ -241,7 +241,7 @@ def test_without_a_kernel_no_fixes_can_be_tried(open_page: OpenPage) -> None:
 
 def test_the_fix_of_a_break_is_a_diff_and_its_cell_can_be_copied(open_page: OpenPage) -> None:
     shown = open_page("fixed")
-    expect(shown.root).to_contain_text("1 of 1 graph break can be fixed: 2 graphs → 1")
+    expect(shown.root).to_contain_text("1 fix: graph breaks 1 → 0, graphs 2 → 1 in the repeated calls")
     shown.root.get_by_role("tab", name="Fix").click()
     panel = shown.root.locator(".dyn-change").first
     expect(panel.locator(".dyn-removed")).to_have_text("-    print('<b>')\n")

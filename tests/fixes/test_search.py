@@ -84,7 +84,7 @@ def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     assert (done.before.breaks, done.after.breaks, done.before.graphs, done.after.graphs) == (1, 0, 2, 1)
     assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
-    assert "1 of 1 graph break can be fixed: 2 graphs → 1" in str(report)
+    assert "1 fix: graph breaks 1 → 0, graphs 2 → 1 in the repeated calls" in " ".join(str(report).split())
     with report.fixed() as g:
         assert g is f
         assert torch.equal(torch.compile(g, fullgraph=True, backend="eager")(torch.zeros(2)), torch.ones(2))
@@ -201,7 +201,7 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
     assert (report.fix_set.after.breaks, report.conditional_fix_set.after.breaks) == (1, 0)  # type: ignore[union-attr]
     with pytest.raises(ValueError, match=r"use fixed\(conditional=True\)"), report.fixed():
         pass
-    assert "1 of 1 graph break can be fixed, but under a condition" in str(report)
+    assert "1 fix under a condition: graph breaks 1 → 0" in str(report)
 
 
 def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(make: Make) -> None:
@@ -230,7 +230,7 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
     asked = f"# holds under a condition: {first.condition}\n# dynascope: also needed: with torch.compiler.set_stance("
     assert (asked in report.patch(), report.patch(conditional=True).startswith(asked)) == (False, True)
     assert (report.fix_set.after.breaks, report.conditional_fix_set.after.breaks) == (1, 0)  # type: ignore[union-attr]
-    assert "2 of 2 graph breaks can be fixed, 1 of them under a condition" in str(report)
+    assert "2 fixes, 1 under a condition: graph breaks 2 → 0" in str(report)
 
 
 def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> None:
@@ -366,8 +366,8 @@ def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(
     f = make(CHECKED_NUMBER).f
     with planting.interrupted_after_an_answer() as said:
         report = fix(f, torch.arange(4))
-    answers = [sentence for sentence in said if "can be fixed" in sentence]
-    assert answers[:1] == ["2 of 2 breaks can be fixed, under a condition; comparing more inputs"]
+    answers = [sentence for sentence in said if sentence.startswith("graph breaks ")]
+    assert answers[:1] == ["graph breaks 2 → 0 under a condition; comparing more inputs"]
     [done] = [x for x in report.fixes or () if x.chosen]
     assert (done.title, done.verdict) == ("Capture numbers that come out of tensors", "conditional")
     assert done.condition.startswith("There was no time to compare it with")

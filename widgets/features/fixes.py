@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TypedDict
 
-from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
+from dynascope.compiler.report import Counts, Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -49,39 +49,36 @@ class FixBody(TypedDict):
 
 
 def fixes_summary(report: Report) -> str:
-    """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
-    fixes, counts = report.fixes_to_apply(conditional=True), fixed_counts(report)
+    """`2 fixes, 1 under a condition: graph breaks 3 → 0, graphs 4 → 1 in the repeated calls`: counted with all of them at once.
+
+    "" if no fixes were looked for, or there was nothing to fix.
+    """
+    fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    before, after = fixes.before, fixes.after
-    fixed = sum(count for _, count, _ in counts)
-    told = [count for count in counts if count[1] or _is_known(report, *count[:2])]
-    if fixed:
-        words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in told) + " can be fixed"
-        if report.conditional_fix_set is not None:
-            more = fixed - sum(count for _, count, _ in fixed_counts(report, conditional=False))
-            words += f", {f'{more} of them' if more < fixed else 'all' if more > 1 else 'but'} under a condition"
-    elif not report.fixes:  # nor was any refused
-        what = " and ".join(plural(whole, name) for name, _, whole in counts)
-        if not counts and report.inputs:
+    if not report.fixes:  # nor was any refused
+        if report.inputs and not (report.summary.breaks or report.summary.recompiles):
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
-        return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
-    else:
-        what = " or ".join(name for name, _, _ in told) or "graph break or recompile in the repeated calls"
-        if not fixes.fixes:
-            return f"no fix was found for any {what}" + ("" if fixes.is_complete else " so far")
-        is_less = before.eager_ops is not None and before.eager_ops == after.eager_ops and after.graphs < before.graphs
-        words = "fewer graphs can do the same" if is_less else "more can be captured"
-        words += f", but {f'no {what} goes away' if told else 'what goes away in this run is not known'}"
-    gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
-    # calls of a function that was skipped are not all repeated: with the fix, others would compile more; and what is compiled
-    # again depends on what the calls before left, where each repeated call begins with what the program has left in the end
-    if gains and (before.graphs != report.summary.graphs or before.recompiles != after.recompiles or report.summary.skipped):
-        gains[0] += " in the repeated calls"
-    if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
-        gains[0] += ", as code that ran eagerly is compiled"
-    gains += filter(None, [times_with_fixes(report)[0], "nothing more is captured" * fixes.captures_nothing])
-    return ": ".join(filter(None, (words, ", ".join(gains))))
+        return "no fix was tried" + ("" if fixes.notes else ": none is known")
+    if not fixes.fixes:
+        return "no fix was found" + ("" if fixes.is_complete else " so far")
+    count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)
+    words = f"{count} fix{'es' * (count > 1)}{f', {asked}' * (0 < asked < count)}{' under a condition' * bool(asked)}"
+    gains = (_changes(fixes.before, fixes.after, is_whole=True), times_with_fixes(report)[0])
+    return f"{words}: " + ", ".join(filter(None, (*gains, "nothing more is captured" * fixes.captures_nothing)))
+
+
+def _changes(before: Counts | None, after: Counts | None, *, is_whole: bool = False) -> str:
+    """What changes: `graph breaks 1 → 0, graphs 2 → 1 in the repeated calls`; "" if nothing, or all is unknown.
+
+    `is_whole`: graph breaks and recompiles also if they stay, but not how often graphs run.
+    """
+    counts = [(name, getattr(before, name, None), getattr(after, name, None)) for name in _COUNTED]
+    stays, left_out = (("breaks", "recompiles"), "graph_runs") if is_whole else ((), "")
+    told = [one for one in counts if None not in one and one[0] != left_out]
+    told = [(name, was, now) for name, was, now in told if was != now or (was and name in stays)]
+    found = ", ".join(f"{_COUNTED[name]} {was} → {now}" for name, was, now in told)
+    return f"{found} in the repeated calls" if found else ""
 
 
 def times_with_fixes(report: Report) -> tuple[str, bool]:
@@ -96,36 +93,6 @@ def times_with_fixes(report: Report) -> tuple[str, bool]:
     was, slower = time_text(before), after > high
     words = f"about {was} a call before and after" if low <= after <= high else f"{was} → {time_text(after)} a call"
     return words + " when compiled anew" * (before != known) + ", which is slower" * slower, slower
-
-
-def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str, int, int]]:
-    """(name, how many the chosen fixes remove, number) for graph breaks and recompiles, if the report has any.
-
-    `conditional`: with the conditional fixes, too.
-    """
-    verdicts, fixes = ["verified", *["conditional"] * conditional], report.fixes_to_apply(conditional=conditional)
-    removed = {id for fix in report.fixes or () if fix.verdict in verdicts for id in fix.removes}
-    gone, again = sum(b.id in removed for b in report.breaks), sum(r.frame in removed for r in report.recompiles)
-    if fixes is not None:  # a break that a change only moves is not fixed; a frame that is gone is not compiled again
-        gone = min(gone, fixes.before.breaks - fixes.after.breaks)
-        if fixes.before.recompiles is not None and fixes.after.recompiles is not None:
-            # what is compiled again with the fixes may be what the report has, also where the repeated calls have more
-            fewer = min(fixes.before.recompiles, report.summary.recompiles) - fixes.after.recompiles
-            again = max(0 if _is_known(report, "recompile", again) else again, fewer)
-    counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
-    return [count for count in counts if count[2]]
-
-
-def _is_known(report: Report, name: str, gone: int) -> bool:
-    """Whether what stays of the run's breaks or recompiles is known: the repeated calls have them, and no others that go."""
-    fixes = report.fixes_to_apply(conditional=True) or FixSet()
-    is_same = fixes.before.recompiles == report.summary.recompiles
-    return is_same if name == "recompile" else gone >= fixes.before.breaks - fixes.after.breaks
-
-
-def left_with_fixes(report: Report) -> list[tuple[int, str]]:
-    """How many graph breaks and recompiles stay with the fixes, each with its name, if that is known."""
-    return [(whole - gone, name) for name, gone, whole in fixed_counts(report) if _is_known(report, name, gone)]
 
 
 def is_fixable(report: Report) -> bool:
@@ -192,7 +159,7 @@ def unplaced_settings(fixes: FixSet) -> list[str]:
     return [line for line in setting_lines(fixes.settings) if line not in placed and not (is_marked and line.startswith(_MARK))]
 
 
-def fix_row(fix: Fix, report: Report) -> FixRow:
+def fix_row(fix: Fix) -> FixRow:
     """A change with its verdict, its gain and its diff.
 
     In the diff, removed lines begin with "-", added with "+", others of an edit with a blank.  Settings are added lines.
@@ -203,13 +170,9 @@ def fix_row(fix: Fix, report: Report) -> FixRow:
         diff += [" …" if line.startswith("@@") else line for line in changed][not diff :]
     diff += [f"+{line}" for line in setting_lines(fix.settings)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
-    counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
-    gains = [f"{words} {was} → {now}" for words, was, now in counts if was != now and None not in (was, now)]
-    own, fixes = report.summary, report.fix_set
-    first, again = ((c.breaks, c.graphs, c.recompiles) for c in (own, own if fixes is None else fixes.before))
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict,
-        "gain": ", ".join(gains) + " in the repeated calls" * (first != again and bool(gains)),
+        "gain": _changes(fix.before, fix.after),
         "assumption": printable(fix.assumption, 1000), "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
@@ -247,8 +210,8 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
     `owners`: ids of the break or of the frames; `file`: the file that they are in.
     """
     report, own = places.report, considered(places.report, owners)
-    chosen = [fix_row(fix, report) for fix in own if fix.chosen]
-    others = [fix_row(fix, report) for fix in [fix for fix in own if not fix.chosen][:MOST_CHANGES]]
+    chosen = [fix_row(fix) for fix in own if fix.chosen]
+    others = [fix_row(fix) for fix in [fix for fix in own if not fix.chosen][:MOST_CHANGES]]
     body: FixBody = {"chosen": chosen, "others": others, "copies": copies(report, file) if chosen else {}}
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
     return tab("fix", "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)", "fix", body if own else None)
@@ -261,9 +224,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         return []
     out, fixes = ["", *terminal.wrap(summary, "", 5, "bold")], report.fixes or []
     for fix in (fix for fix in fixes if fix.chosen):
-        row = fix_row(fix, report)
+        row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
-        out += terminal.wrap(f"{mark} {_removed(fix, places)}: {row['words']}", "    ", 8, style)
+        out += terminal.wrap(f"{mark} {_removed(fix, places)}{row['words']}", "    ", 8, style)
         out += terminal.wrap(f"condition: {row['condition']}", "      ", 12) if row["condition"] else []
         for line in row["diff"]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
@@ -273,7 +236,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
         own = considered(report, [id])
         if not any(fix.chosen for fix in own):
-            vain += [f"✗ {_removed(fix, places)}: {fix_words(fix)}" for fix in own[:3]]
+            vain += [f"✗ {_removed(fix, places)}{fix_words(fix)}" for fix in own[:3]]
     # without any, the repeated calls may break elsewhere
     vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
     for words in list(dict.fromkeys(vain))[: 3 * most]:
@@ -282,9 +245,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
 
 
 def _removed(fix: Fix, places: Places) -> str:
-    """What a fix removes, or is for: `f.py:4, f.py:9`, `3 recompiles of M, recompile of loss`."""
+    """What a fix removes, or is for: `f.py:4, f.py:9: `, `3 recompiles of M, recompile of loss: `; "" if that is unknown."""
     owners = fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
     at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
     again = Counter(places.name(places.frames[r.frame]) for r in places.report.recompiles if r.frame in owners)
     frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
-    return ", ".join(capped([*dict.fromkeys(at), *frames], 4)) or "more in a graph"
+    return "".join(f"{', '.join(capped(what, 4))}: " for what in [[*dict.fromkeys(at), *frames]] if what)

@@ -18,7 +18,7 @@ from dynascope.compiler.report import Profile, Report, Summary, first_line, plur
 from dynascope.compiler.report.overview import causes, is_by_design, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
-from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, left_with_fixes, times_with_fixes
+from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, times_with_fixes
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
@@ -227,23 +227,16 @@ def _fixes(report: Report) -> Step | None:
     if fixes is None or not fixes.fixes:
         return None
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    how, left = how_to_apply(report), _remaining(left_with_fixes(report))
-    if times_with_fixes(report)[1] and not _only_captures(report):
-        return f"leave the fixes that were found: {fixes_summary(report)}.", id
-    return f"apply the fixes that were found: {fixes_summary(report)}.{f' {how}.' if how else ''}{left}", id
-
-
-def _remaining(counts: list[tuple[int, str]]) -> str:
-    # calls that compiled nothing are not repeated: they may compile where more of the program is traced, and guarded
-    left = ", ".join("at least " * (what == "recompile") + plural(count, what) for count, what in counts if count > 0)
-    return f" Remaining: {left}." if left else ""
+    does = "leave" if times_with_fixes(report)[1] and not _only_captures(report) else "apply"
+    how = how_to_apply(report) if does == "apply" else ""
+    return f"{does} {fixes_summary(report)}.{f' {how}.' if how else ''}", id
 
 
 def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its condition and its figures; if none does, what was tried in vain."""
     chosen, summary = [fix for fix in places.report.fixes or () if fix.chosen], fixes_summary(places.report)
     found: list[str] = []
-    for fix, row in ((fix, fix_row(fix, places.report)) for fix in chosen[:3]):
+    for fix, row in ((fix, fix_row(fix)) for fix in chosen[:3]):
         gain = row["gain"] or ("only with the changes beside it" if len(chosen) > 1 else "more is captured")
         told = filter(None, [row["condition"].rstrip("."), gain])  # in this order: the end of a long line is cut off
         found.append(f"Fix: {fix.title} ({fix.verdict}): {'; '.join(told)}.")
@@ -265,9 +258,8 @@ def _trial(report: Report) -> Step | None:
         joined = "and" if best.seconds < trials[0].seconds else "but"
         worth = f", {joined} a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
     became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks or 'none'}"
-    left = _remaining([(best.breaks or 0, "graph break"), (best.recompiles or 0, "recompile")])
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
-    return f"{', then '.join(steps)}: in the repeated calls, {became}{worth}.{left}", dearest
+    return f"{', then '.join(steps)}: in the repeated calls, {became}{worth}.", dearest
 
 
 def _gains(report: Report) -> dict[str, float]:

@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.lab.fix import improvement, patch
+from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
@@ -47,8 +47,6 @@ def _fix_set(
     """The fixes of one program, as texts of files and with the figures of its repeated calls."""
     before, plan = found.before.counts, program.plan
     compiled = [one for one in dict.fromkeys(map(_function_of, targets)) if one is not None]
-    if len(improvement.come_back(report, found.before.report)) < len(report.recompiles):
-        before.recompiles = None
     recompiled = {(r.file, r.name) for r in (report.frame(fix.recompile) for fix in program.fixes if fix.recompile)}
     # arguments of torch.compile and marks are for what recompiles, or for what calls that, if they are for one function
     asked = [(f, of) for f, of in compiled if (f.__code__.co_filename, f.__code__.co_name) in recompiled] or compiled

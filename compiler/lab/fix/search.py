@@ -279,8 +279,8 @@ class Search:
         known = [*(step.tried for step in chosen[-1:]), *(t for t in self._tried if isinstance(t.found, Verification))]
         before = len(chosen[0].report.breaks) if chosen else 0
         now = min((len(tried.ran.report.breaks) for tried in known), default=0)
-        condition = "" if self._first == 1 and chosen and now == len(chosen[-1].report.breaks) else ", under a condition"
-        so_far = f"{before - now} of {plural(before, 'break')} can be fixed{condition}; " if now < before else ""
+        condition = "" if self._first == 1 and chosen and now == len(chosen[-1].report.breaks) else " under a condition"
+        so_far = f"graph breaks {before} → {now}{condition}; " if now < before else ""
         self._on_progress(so_far + sentence)
 
     # -- trials --------------------------------------------------------------------------------------------------------

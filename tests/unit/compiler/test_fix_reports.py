@@ -54,7 +54,7 @@ def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
     assert report.fixes
     assert not any(x.chosen for x in report.fixes)
     text = str(report)
-    assert "no fix was found for any graph break" in text
+    assert "no fix was found\n" in text
     assert "✓" not in text
     titles = [x.title for x in report.fixes if x.break_]
     assert len(titles) == len(set(titles)) > 1, "a change that is tried later, after all, is listed once"
@@ -126,7 +126,7 @@ def test_a_break_that_moves_before_it_is_removed() -> None:
     first, second = (x for x in report.fixes or () if x.chosen)
     assert (first.removes, second.removes) == ([report.breaks[0].id], [])
     assert re.search(r"A graph break appears at \S+:\d+ \(x = x \* .*\), which a later change removes$", first.reason)
-    assert all(words in str(report) for words in ("1 of 1 graph break can be fixed", "✓ more in a graph: "))
+    assert all(words in str(report) for words in ("2 fixes: graph breaks 1 → 0", f"✓ {second.title}: "))
 
 
 def tells(x: torch.Tensor, is_told: bool) -> str:
@@ -146,7 +146,7 @@ def test_a_break_in_code_that_a_change_moves_stays_and_the_other_one_is_removed(
     what = {b.id: b.source.strip() for b in report.breaks} | {f.id: f.name for f in report.frames}
     [(title, *gone)] = [(x.title, *(what[id] for id in x.removes)) for x in report.fixes or () if x.chosen]
     assert (title, gone) == ("Write messages after the last tensor operation", ['print("of", list(d))', "tells"])
-    assert "Remaining: 1 graph break" in str(report)
+    assert "1 fix: graph breaks 2 → 1" in str(report)
 
 
 LOGGER = logging.getLogger("t")

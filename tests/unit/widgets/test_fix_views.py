@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Counts, Fix, FixSet, InputRun, Profile
-from dynascope.widgets.features.fixes import fix_row, fix_words, fixes_summary, how_to_apply, left_with_fixes
+from dynascope.widgets.features.fixes import fix_row, fix_words, fixes_summary, how_to_apply
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -18,11 +18,12 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     (chosen,), (other,) = part["body"]["chosen"], part["body"]["others"]
     assert chosen["words"] == "Move it: verified, agrees"
     assert chosen["diff"] == ["-    print('<b>')", "+    logged = 1  # <script>"]
-    assert (chosen["gain"], chosen["assumption"]) == ("graph breaks 1 → 0, graphs 2 → 1", "It is printed later")
+    gain = "graph breaks 1 → 0, graphs 2 → 1 in the repeated calls"
+    assert (chosen["gain"], chosen["assumption"]) == (gain, "It is printed later")
     assert other["words"] == "Drop it: a printed line is lost"  # it has no change that could be refused
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["copies"] == {"Copy fixed cell": "x = 1\n"}
-    assert "1 of 1 graph break can be fixed: 2 graphs → 1. report.patch() is the diff." in model["advice"]["first"]
+    assert f"1 fix: {gain}. report.patch() is the diff." in model["advice"]["first"]
     assert not model["fixable"]
 
 
@@ -41,31 +42,20 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     assert how_to_apply(report) == "%fix --conditional puts the fixes into a new cell"
 
 
-def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None:
-    """The repeated calls may have another number than the headline: then it is said that it is theirs."""
+def test_what_fixes_do_is_what_was_counted_with_all_of_them_not_a_share_of_the_run() -> None:
     report = recompiled()
     report.fixes = [Fix(id="x0", verdict="verified", removes=[report.recompiles[0].frame])]
-    report.fix_set = FixSet(fixes=["x0"], before=Counts(graphs=5), after=Counts(graphs=5))
-    assert fixes_summary(report) == "1 of 1 recompile can be fixed"
-    report.fix_set.after.graphs = 4
-    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 5 graphs → 4 in the repeated calls"
+    report.fix_set = FixSet(fixes=["x0"], before=Counts(graphs=5, recompiles=3), after=Counts(graphs=5, recompiles=1))
+    assert fixes_summary(report) == "1 fix: recompiles 3 → 1 in the repeated calls"
+    report.fix_set.before.breaks = report.fix_set.after.breaks = 2
+    report.fix_set.after.recompiles = None  # unknown
+    assert fixes_summary(report) == "1 fix: graph breaks 2 → 2 in the repeated calls", "what stays is told, too"
+    report.fix_set.after.graphs, report.fixes[0].verdict = 4, "conditional"
+    assert fixes_summary(report) == "1 fix under a condition: graph breaks 2 → 2, graphs 5 → 4 in the repeated calls"
     report.fixes[0].before, report.fixes[0].after = report.fix_set.before, report.fix_set.after
-    assert fix_row(report.fixes[0], report)["gain"] == "graphs 5 → 4 in the repeated calls"
-    report.fix_set.before.graphs = report.summary.graphs = 2
-    report.fix_set.after.graphs = 1
-    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1"
-    report.fix_set.before.recompiles = 1  # whether it is compiled again may depend on what the calls before left
-    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
-    report.fix_set.before.recompiles, report.summary.skipped = 0, 1  # a later call may compile more with the fix
-    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
-    report.fixes[0].removes, report.fix_set.before.eager_ops, report.fix_set.after.eager_ops = [], 3, 3
-    assert fixes_summary(report).startswith("fewer graphs can do the same, but what goes away in this run is not known: ")
-    report.fix_set.before = Counts(breaks=1, recompiles=1)  # a break that goes there is none of the run's
-    report.summary.breaks = 1
-    assert left_with_fixes(report) == [(0, "recompile")]
-    report.summary.breaks = 0
+    assert fix_row(report.fixes[0])["gain"] == "graphs 5 → 4 in the repeated calls"
     report.fix_set = FixSet(before=Counts(recompiles=3), after=Counts(recompiles=3), is_complete=False)
-    assert fixes_summary(report) == "no fix was found for any graph break or recompile in the repeated calls so far"
+    assert fixes_summary(report) == "no fix was found so far"
 
 
 def test_what_only_inputs_compile_is_not_said_to_have_no_known_fix() -> None:
@@ -107,10 +97,10 @@ def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
     report.fix_set.before.seconds, report.fix_set.after.seconds = 0.0019, 0.00071
     advice = view_model(report)["advice"]
-    assert "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call." in advice["first"]
+    assert "graphs 2 → 1 in the repeated calls, 1.9 ms → 710 µs a call." in advice["first"]
     report.profile = Profile(calls=3, median_seconds=0.0019, spread=[0.0005, 0.002])
     advice = view_model(report)["advice"]
-    assert any("graphs → 1, about 1.9 ms a call before and after" in one for one in [advice["first"], *advice["more"]])
+    assert any("repeated calls, about 1.9 ms a call before and after" in one for one in [advice["first"], *advice["more"]])
 
 
 def test_a_diff_shows_what_changes_in_an_edit() -> None:
