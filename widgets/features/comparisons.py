@@ -117,14 +117,14 @@ def _line(broken: Break) -> str:
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
     name, places, added = expected.name, Places(report), {id for run in report.inputs or () for id in run.frames}
-    lines: list[str] = []
+    frames, lines = [f for f in report.frames if f.id not in added], list[str]()
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
         return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: only --check, or check=True, does"])])
     if name in ("breaks", "unexpected"):
-        lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
+        lines = [f"{_line(b)} ({b.type})" for b in report.own_breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
-        resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
+        resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
         lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
     elif name == "recompiles":
         again = [r for r in compiled_again(report) if r.frame not in added]
@@ -133,12 +133,12 @@ def unmet(report: Report, expected: Expectation) -> str:
         for g in (g for g in report.graphs if g.frame not in added):
             at, ops = places.graph(g), "ops unknown" if g.ops is None else plural(g.ops, "op")
             lines.append(f"{g.id} in {report.frame(g.frame).name}{' at ' * bool(at)}{at}, {ops}")
-        statuses = {f.status for f in report.frames} - {"ignored"}
+        statuses = {f.status for f in frames} - {"ignored"}
         if not lines and statuses <= {"empty"}:
             why = "nothing that ran has an operation to compile" if statuses else "nothing was compiled"
             lines = [*([] if any(why in note for note in report.notes) else [why]), *report.notes]
     else:
-        lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
+        lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0
     also = f", and {unknown} whose places are unknown" if unknown else ""
     return "\n  ".join([f"expected {expected}, found {expected.actual(report)}{also}", *lines])

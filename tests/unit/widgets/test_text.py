@@ -96,7 +96,8 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     assert f"1 graph break and {n} at {'an unknown place' if n == 1 else 'unknown places'} ·" in headline(report)
     assert f", {n} op{s}\n" in unmet(report, parse_expectations("ops=0")[0])
     report.inputs = [InputRun(arguments="y", frames=["f0", "f1"])]
-    assert " op" not in unmet(report, parse_expectations("graphs=0")[0]), "graphs that inputs added are not counted"
+    for name in ("graphs", "breaks", "resumes"):
+        assert "In[3]" not in unmet(report, parse_expectations(f"{name}=9")[0]), "what inputs added is not counted"
     verdict = Verdict(eager_seconds=2.0, compiled_seconds=1.0, payback="calls", payback_calls=n)
     assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")
     run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
