@@ -167,7 +167,8 @@ def _finish(report: Any, status: int, chosen: argparse.Namespace, stream: TextIO
         return status or FAILED
     if chosen.save_as:
         _print(f"report: {chosen.output}", stream)
-    return status or _expected(report, chosen)
+    unexpected = _expected(report, chosen)
+    return status or unexpected
 
 
 def _text(report: Any, stream: TextIO) -> str:

@@ -37,8 +37,12 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
 
 
 def show_message_only(shell: Any, error: BaseException) -> None:
-    """Make IPython show only the type and the message of this exception, which no line of the user's code raised."""
-    _show_once(error, lambda: _message(shell, error))
+    """Make IPython show only the type and the message of this exception, which no line of the user's code raised.
+
+    One that the user's code has raised before it is shown above it.
+    """
+    own = error.__context__
+    _show_once(error, lambda: [*(_render(shell, own) if own is not None else ()), *_message(shell, error)])
 
 
 def _message(shell: Any, error: BaseException) -> list[str]:

@@ -322,7 +322,7 @@ def _only_captures(report: Report) -> bool:
 
 
 def _slower(report: Report, profile: Profile) -> str:
-    """That compiled code is slower than eager code, and why if that is known; "" if it is not slower."""
+    """That compiled code is slower than eager code, and where its time goes, if that is known; "" if it is not slower."""
     v, times = profile.verdict, verdict_words(profile)
     told = ("slower", "unclear", "no gain") if _only_captures(report) else ("slower",)
     if v.payback not in told or v.eager_seconds is None or v.compiled_seconds is None:
@@ -333,7 +333,7 @@ def _slower(report: Report, profile: Profile) -> str:
     around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue")), _busy(profile)
     if around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds:
         return f"{times}; {around:.0%} of it are guards and code around graphs."
-    return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else "; why is not known.")
+    return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else ".")
 
 
 def _busy(profile: Profile) -> float:

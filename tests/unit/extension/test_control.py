@@ -180,7 +180,9 @@ def test_expectations(shell: Any) -> None:
     assert "expected breaks=0, found 1" in str(done.error)
     assert ":4 torch._dynamo.graph_break()" in str(done.error)
     assert dynascope.last().summary.breaks == 1
-    assert type(shell("%%compile --fullgraph --expect breaks=0", *CELL).error).__name__ == "ExpectationFailed"
+    done = shell("%%compile --fullgraph --expect breaks=0", *CELL)
+    assert type(done.error).__name__ == "ExpectationFailed"
+    assert done.text.index("torch._dynamo.graph_break()\n") < done.text.index("ExpectationFailed: "), "the cell's error, too"
     for options in ("--expect nonsense=1", "--expect check=agrees"):
         bad = shell(f"%%compile {options}", *CELL, "never = 1")
         assert type(bad.error).__name__ == "UsageError"
