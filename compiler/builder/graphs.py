@@ -233,7 +233,7 @@ def _root(value: ast.expr) -> str | None:
     return value.id if isinstance(value, ast.Name) else None
 
 
-#: a line with at least this many calls of one function in a graph was in a loop, or in a function that was called often
+#: from this many calls of one function in a graph on, a line is told: it may be in a loop, or in a function called often
 _OFTEN = 8
 
 
@@ -302,13 +302,13 @@ def _wrapper(broken: Break) -> str | None:
 
 
 def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
-    """One sentence for each line outside torch that occurs many times in a graph: in a loop, or in a function called often."""
+    """One sentence for each line outside torch with many calls of one function in a graph."""
     times = Counter((n.file, n.line, n.target) for n in nodes if n.file and n.line and n.op.startswith("call_"))
     most: dict[tuple[str, int], int] = {}
     for (file, line, _), count in times.items():
         if file and line and count >= _OFTEN and not in_torch(file):
             most[(file, line)] = max(count, most.get((file, line), 0))
     return [
-        f"{label(file, cell_of(file))}:{line} occurs {count} times in this graph: Dynamo unrolls loops and inlines calls"
+        f"{label(file, cell_of(file))}:{line} has {count} calls of a function in this graph; loops are unrolled, calls inlined"
         for (file, line), count in most.items()
     ]

@@ -234,8 +234,10 @@ def test_an_unrolled_loop_is_told() -> None:
         return x
 
     report = explain(loop, backend="eager")(torch.ones(2))
-    words = f"test_recording.py:{loop.__code__.co_firstlineno + 2} occurs 20 times in this graph: Dynamo unrolls loops"
-    assert report.graphs[0].notes == [f"{words} and inlines calls"], "without a loop, a function called often looks the same"
+    words = f"test_recording.py:{loop.__code__.co_firstlineno + 2} has 20 calls of a function in this graph"
+    assert report.graphs[0].notes == [f"{words}; loops are unrolled, calls inlined"], (
+        "a long line without a loop looks the same"
+    )
 
 
 NET = """
