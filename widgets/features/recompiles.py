@@ -34,7 +34,7 @@ _GUARDS = {
     "device": "{source} was on another device",
     "not a tensor": "{source} is of another class now: {now}",  # Parameter, for example, after a plain tensor
     "type": "{source} had another type",
-    "object": "{source} was another object",
+    "object": "{source} was another object: each object that is used there gets a version of its own",
     "length": "{source} had length {before} when it was compiled, and has {length} now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "missing": "{source} was there when it was compiled, and is not now",
@@ -47,7 +47,7 @@ _GUARDS = {
     "global state": "a global setting of torch changed{state}",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
     "freed": "{source} was another object, now gone, when it was compiled: each new object gets a version of its own",
-    "expression": "this no longer held: {text}",
+    "expression": "this guard failed: {text}",
     "unknown": "a guard failed",
 }
 #: what the compiler says beside a guard on an integer of a module; the setting leaves those of a module that is a global static
@@ -84,8 +84,6 @@ def guard_words(guard: FailedGuard) -> str:
     words, required = _GUARDS[guard.kind], guard.before == "True"
     if guard.kind == "type" and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
         words = "{source} was {before} when it was compiled, and is {now} now"
-    if guard.kind == "object" and guard.before:
-        words += " ({before}): each object that is used there gets a version of its own"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):

@@ -51,15 +51,15 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
-            "mode was another object (Mode): each object that is used there gets a version of its own",
+            "mode was another object: each object that is used there gets a version of its own",
         ),
-        ("0/0: ___check_obj_id(L['mode'], 139812407854736)", "mode was another object"),  # torch 2.9
         (
             "1/0: ___stack0 == 3.0     # return x*n",
             "(value 1 computed before the break) was 3.0 when it was compiled, and is not now",
         ),
-        ("0/2: 96 == (2*L['x'].size()[0])", "this no longer held: 96 == (2*x.size()[0])"),
-        ("0/0: not ___dict_contains('k', L['cache'])", "this no longer held: 'k' not in cache"),
+        ("0/2: 96 == (2*L['x'].size()[0])", "this guard failed: 96 == (2*x.size()[0])"),
+        ("0/0: not ___dict_contains('k', L['cache'])", "this guard failed: 'k' not in cache"),
+        ("0/0: Duplicate tensors found: ['x', 'y']", "this guard failed: Duplicate tensors found: ['x', 'y']"),
         # in compiled autograd
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
         (
