@@ -342,9 +342,9 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     # a wrapper's frame, which has nothing to resume, calls the function at the break anew
     after = [f for f in places.report.frames if (f.id in resumes if resumes else (f.file, f.code_name) == (b.file, b.function))]
     if b.outcome == "resumed" and after and all((f.reason or "").startswith("no tensor-related") for f in after):
-        # Dynamo skips such a function, whatever it does with global tensors
+        # Dynamo skips such a function, whatever it does with tensors of globals and of objects
         what, brief_words = _OUTCOMES["rest" if resumes else "skipped"]
-        words = (f"{what}: no tensor is passed to it", brief_words)
+        words = (f"{what}: Dynamo found no tensor passed to it", brief_words)
     if b.outcome == "resumed" and b.error.startswith(_FALSE):
         words = ("AssertionError is raised here", "error raised")
     if b.outcome == "resumed" and error is not None and ended_by_error(places.report, b):

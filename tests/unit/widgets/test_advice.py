@@ -156,11 +156,16 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["sources"][0]["lines"])
     report = one_break()
     report.frames[1].status, report.frames[1].reason = "ignored", "no tensor-related objects found in frame"
-    assert outcome_words(Places(report), report.breaks[0]) == "the rest of the frame runs eagerly: no tensor is passed to it"
+    assert (
+        outcome_words(Places(report), report.breaks[0])
+        == "the rest of the frame runs eagerly: Dynamo found no tensor passed to it"
+    )
     report.breaks[0].hits[0].resumes = []  # as in a wrapper, which calls the function anew
     assert outcome_words(Places(report), report.breaks[0]) == "resumed"
     report.frames[0].reason = report.frames[1].reason
-    assert outcome_words(Places(report), report.breaks[0]) == "the whole frame runs eagerly: no tensor is passed to it"
+    assert (
+        outcome_words(Places(report), report.breaks[0]) == "the whole frame runs eagerly: Dynamo found no tensor passed to it"
+    )
 
 
 def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
