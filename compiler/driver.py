@@ -152,7 +152,7 @@ class Run:
         cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
             names = ", ".join(cached)
-            self.notes.append(f"compiled before this recording, so its breaks are unknown: {names}; {self.trace_again}")
+            self.notes.append(f"traced before this recording, so its breaks are unknown: {names}; {self.trace_again}")
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 

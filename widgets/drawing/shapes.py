@@ -144,7 +144,7 @@ def _frame_lines(places: Places, frame: Frame, breaks: list[Break]) -> list[str]
         "skipped": "runs eagerly: " + _brief(frame.reason),
         "failed": "" if breaks else frame.reason or "could not be compiled",
         "unfinished": frame.reason or "the end of this compile is not known",
-        "cached": "compiled before this recording",
+        "cached": _brief(frame.reason),  # it may have run eagerly
         "compiled": compiler_text(frame.reason, 400) if frame.reason else computes,
     }
     lines = ["receives " + ", ".join(received) if received else "", about[frame.status]]
