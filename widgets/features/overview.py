@@ -3,7 +3,7 @@
 Promises: only a large report has one; every break and every recompile that was not refused is in one cause, and every frame
 that is not ignored is in the row of its call.  A call is quiet if neither it nor any call below it is eventful
 (`Call.is_eventful`); quiet calls are folded, several of one caller below a row that sums them up.  A setting is presented as
-the compiler's advice, or with what a trial showed, never as a certain fix; a cost is either measured or a number of hits.
+the compiler's advice, or with what a trial showed, never as a certain fix; a cost is either measured or a number of frames.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _LIMIT = "Dynamo recompile limit exceeded"
 
 
 class CausePlace(TypedDict):
-    """One break, or one function that was compiled again; `ids`: the breaks or frames that it represents."""
+    """One break, or one function that was compiled again, `times` times; `ids`: the breaks or frames that it represents."""
 
     id: str
     place: str
@@ -182,7 +182,7 @@ class CauseWords:
     def broken(self, owners: Owners) -> list[CausePlace]:
         return [{
             "id": b.id, "place": self.places.at(b.file, b.line, b.cell), "code": shorten(self.places.code(b), 120),
-            "function": shorten(self.places.function_of(b), 80), "times": len(b.hits),
+            "function": shorten(self.places.function_of(b), 80), "times": 1,  # how often it ran is not known
             "owner": owners.of(b.file), "ids": [b.id],
         } for b in self.breaks]  # fmt: skip
 
@@ -271,11 +271,11 @@ class CauseWords:
         return self.step
 
     def cost(self) -> str:
-        """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
+        """What the cause costs: `1.2 ms a call · 34 eager ops`, `seen from 27 frames`; "" if only the count is known."""
         if self.cause.seconds:
             ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
             return f"{time_text(self.cause.seconds)} a call{ops}"
-        return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
+        return f"seen from {self.cause.split} frames" if self.cause.split > len(self.breaks) else ""
 
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""

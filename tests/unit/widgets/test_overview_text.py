@@ -250,7 +250,9 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
 
 def test_causes_are_called_costly_only_where_times_were_measured() -> None:
     report = model(breaks=12)
-    assert "the most costly first" not in to_text(report)
+    report.breaks[0].hits *= 2
+    assert "the most costly first" not in (text := to_text(report))
+    assert "(seen from 10 frames)" in text, "how often a break ran is not known"
     costs = [BreakCost(break_=b.id, seconds=0.002 - n * 1e-4) for n, b in enumerate(report.breaks)]
     report.profile = Profile(calls=3, median_seconds=0.004, breaks=costs)
     assert "the most costly first" in to_text(report)
