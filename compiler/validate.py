@@ -115,9 +115,7 @@ def with_suggestion(message: str, parser: argparse.ArgumentParser) -> str:
     unknown = next((word.partition("=")[0] for word in given.split() if word.startswith("--")), None)
     if not unrecognized or unknown is None:
         return message
-    commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    parsers = [parser, *(inner for command in commands for inner in command.choices.values())]
-    return message + did_you_mean(unknown, [flag for p in parsers for action in p._actions for flag in action.option_strings])
+    return message + did_you_mean(unknown, parser._option_string_actions)
 
 
 def wrong_with(inputs: Any) -> str | None:

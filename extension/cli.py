@@ -45,6 +45,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(with_suggestion(message, self))
 
+    def parse_known_args(self, *given: Any) -> Any:  # type: ignore[override]
+        chosen, unknown = super().parse_known_args(*given)
+        return (self.error(f"unrecognized arguments: {' '.join(unknown)}") if unknown else chosen), []
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""

@@ -58,6 +58,13 @@ def test_bad_usage_is_one_line(arguments: list[str], expected: str, capsys: pyte
     assert done.out == ""
 
 
+def test_only_a_flag_of_the_same_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, suggestion in (("run", ""), ("fix", " (did you mean --apply?)")):
+        with pytest.raises(SystemExit):
+            main([command, "--aply", __file__])
+        assert capsys.readouterr().err.endswith(f" unrecognized arguments: --aply{suggestion}\n")
+
+
 @pytest.mark.parametrize(("command", "words"), [("test", "no .ipynb in"), ("report", "no trace logs")])
 def test_a_folder_without_what_is_read_is_bad_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
