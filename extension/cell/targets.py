@@ -107,10 +107,9 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
     if not found:
         what = "a cell with definitions compiles only what it defines; put these into a cell of their own"
         return f"nothing was compiled: {what}."
-    name, is_function = found[-1].name, found[-1].kind == "function"  # which may call those above
-    call, target = (f"{name}(...)", name) if is_function else (f"{name}(...)(x)", "with the module")
+    name, call = found[-1].name, "(...)" if found[-1].kind == "function" else "(...)(x)"  # it may call those above
     why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
-    return f"{why}: add a call, {call}, or use -f {target}."
+    return f"{why}: add a call, {name}{call}; where other code makes it, use -f {name}."
 
 
 # -- objects of a name ----------------------------------------------------------------------------

@@ -94,9 +94,12 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
     ("lines", "said"),
     [
         (["async def f(x): return x", "y = x * 2"], "put these into a cell of their own"),
-        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x), or use -f with the module."),
-        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), or use -f f."),
-        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...), or use -f f."),
+        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x); where other code makes it, use -f M."),
+        (
+            ["def helper(x): return x * 2", "def f(x): return helper(x)"],
+            "add a call, f(...); where other code makes it, use -f f.",
+        ),
+        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...); where other code makes it, use -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
     ],
 )
@@ -237,7 +240,7 @@ def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
     why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
-    assert report.notes == [f"{why}: add a call, fn(...), or use -f fn."]
+    assert report.notes == [f"{why}: add a call, fn(...); where other code makes it, use -f fn."]
     shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
     assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's own statements called no module, and no")
 
