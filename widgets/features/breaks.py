@@ -176,9 +176,8 @@ def advice(report: Report, b: Break) -> list[str]:
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and ended_by_error(report, b)
-    untrue = ["For the common pattern `if"] * b.source.lstrip().startswith("while")  # a loop cannot be made branchless
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.source.lstrip().startswith("while") or is_on_a_number(b))
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
-    untrue += ["For the common pattern `if", "Use `torch.cond`"] * is_on_a_number(b)
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
     # for other values; not what `requires_grad_()` is for; with it, `backward()` outside of compiled code may fail
@@ -194,7 +193,7 @@ def advice(report: Report, b: Break) -> list[str]:
     what = "line" if caller is None else "call that leads here"
     known = (
         (is_false, "Change what is passed, or the assertion."),
-        (is_unknown, "The name is not defined when this line runs: define or import it first."),
+        (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
         (b.type == _ITERATOR and b.function in _COMPREHENSIONS,
          "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
         (b.type == _ITERATOR, "Take its items outside of the compiled code, and pass them in."),

@@ -26,11 +26,16 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
 
 
 def test_advice_for_another_statement_is_left_out() -> None:
-    """A loop cannot be made branchless; only what returns something can keep something from being returned."""
-    hints = ["For the common pattern `if tensor_cond`", "If Dynamo is attempting to trace a return statement", "Use it."]
+    """A loop cannot be made branchless, nor a choice; only what returns something can keep something from being returned."""
+    hints = [
+        "For the common pattern `if tensor_cond`",
+        "Use `torch.cond`",
+        "If Dynamo is attempting to trace a return statement",
+        "Use it.",
+    ]
     sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
     every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
-    assert [[words[:2] for words in found[:-1]] for found in every] == [["Us"], ["Fo", "Us"], ["If", "Us"]]
+    assert [[words[:2] for words in found[:-1]] for found in every] == [["Us"], ["Fo", "Us", "Us"], ["If", "Us"]]
 
 
 def test_a_condition_on_a_number_of_python_is_not_said_to_be_on_a_tensor() -> None:
