@@ -151,15 +151,12 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
     same: dict[tuple[object, ...], list[Graph]] = {}
     for graph in graphs:
         nodes = _operations(graph)
-        layers: dict[str, list[Node]] = {}
-        for node in nodes:
-            if (layer := _LAYER.match(node.module or "")) is not None:
-                layers.setdefault(layer[0], []).append(node)
-        alike: dict[tuple[object, ...], list[str]] = {}
-        for path, of_layer in layers.items():
-            alike.setdefault((path.rpartition(".")[0], *map(_token, of_layer)), []).append(path)
-        for paths in alike.values():
-            turns = [layers[path] for path in paths]
+        alike: dict[tuple[object, ...], list[tuple[str, list[Node]]]] = {}
+        turns_of = groupby(nodes, lambda node: "".join(_LAYER.findall(node.module or "")))  # one path, or none
+        for path, turn in [(path, [*run]) for path, run in turns_of if path]:
+            alike.setdefault((path.rpartition(".")[0], *map(_token, turn)), []).append((path, turn))
+        for found in alike.values():
+            paths, turns = list(dict.fromkeys(path for path, _ in found)), [turn for _, turn in found]
             if len(turns) >= _TIMES and len(turns[0]) >= _OPS:
                 blocks.append(_block(turns, [graph], len(turns) * len(turns[0]) / len(nodes), paths, cell_of))
         if len(nodes) >= _OPS and graph.frame in shown:

@@ -114,9 +114,10 @@ def test_autotuning_is_a_kind_of_phases() -> None:
 
 def test_a_block_that_repeats_is_found() -> None:
     with observe() as recording:
-        torch.compile(torch.nn.Sequential(*(Block() for _ in range(5))), backend="eager")(torch.ones(2, 4))
+        blocks = torch.nn.Sequential(*(Block() for _ in range(5)))
+        torch.compile(lambda x: blocks(blocks(x)), backend="eager")(torch.ones(2, 4))
     (block,) = recording.report.compile_time.repeats
-    assert (block.count, block.ops, block.share, block.graphs) == (5, 3, 1.0, ["g0"])
+    assert (block.count, block.ops, block.share, block.graphs) == (10, 3, 1.0, ["g0"])
     assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
     assert block.functions == ["Block.forward"]
 
