@@ -395,9 +395,10 @@ def summary(report: Report) -> Summary:
     breaks = report.own_breaks
     statuses, time = Counter(f.status for f in frames), report.compile_time
     resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]
-    # versions of one function share the number before the "/"; cached ones have no other link
-    numbers = [((f.compile_id or f.id).split("/")[0], f.status) for f in resumes]
-    compiled = [number for number, status in numbers if status != "cached"]
+    refused = {r.frame for r in report.recompiles if r.refused_by is not None}
+    # versions of one function share the number before the "/"; those that are cached or were refused have no other link
+    numbers = [((f.compile_id or f.id).split("/")[0], f.status == "cached" or f.id in refused) for f in resumes]
+    compiled = [number for number, has_no_link in numbers if not has_no_link]
     # resume functions continue there although no break is known; code compiled before the recording is left out
     cached = {f.id for f in report.frames if f.status == "cached"}
     later = [f for f in report.frames if f.kind == "resume" and f.id not in cached and f.continues not in cached]

@@ -20,6 +20,7 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
             self.by = by
 
     def f(x: torch.Tensor, scale: Scale) -> torch.Tensor:
+        torch._dynamo.graph_break()
         return x * scale.by
 
     def call() -> None:
@@ -30,6 +31,7 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
     with torch._dynamo.config.patch(recompile_limit=3):
         report = seen(call)
     assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
+    assert report.summary.resumes == 1
     assert "recompile limit" in (report.frames[-1].reason or "").lower().replace("_", " ")
     assert recompile_words(report.recompiles[0]) == ["scale.by was 0.5 when it was compiled, and is 1.5 now"]
 
