@@ -358,7 +358,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
     profile.devices, profile.function = measured.devices, function
-    compile_seconds = max(0.0, report.summary.compile_seconds - sum(run.compile_seconds for run in report.inputs or ())) or None
+    compile_seconds = report.summary.compile_seconds or None  # without that of `--inputs`
     graphs = {s.label: s.graph for s in profile.segments if s.kind == "graph"}
     is_part = any(g.backward in ("compiled", "from cache") for g in report.graphs) and "backward" not in " ".join(graphs)
     if not measured.is_all or is_part or None in graphs.values():

@@ -45,6 +45,7 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
     assert all(x.eq(1).all() for x in sizes)  # undone, as all that the calls do
     assert report.profile is not None, report.notes
     assert (report.summary.graphs, report.summary.recompiles) == (1, 0)  # what a second run without inputs would count
+    assert report.profile.verdict.compile_seconds == report.summary.compile_seconds > 0
     assert "recompile 0/1 of scaled (input 2 of --inputs; " in str(report)
     report.expect(graphs=1, recompiles=0)
     assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
