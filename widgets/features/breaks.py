@@ -344,7 +344,7 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
         # Dynamo skips such a function, whatever it does with tensors of globals and of objects
         what, brief_words = _OUTCOMES["rest" if resumes else "skipped"]
         words = (f"{what}: Dynamo found no tensor passed to it", brief_words)
-    if b.outcome == "resumed" and b.error.startswith(_FALSE):
+    if (b.outcome == "resumed" or words == _OUTCOMES["rest"]) and b.error.startswith(_FALSE):
         words = ("AssertionError is raised here", "error raised")
     if b.outcome == "resumed" and error is not None and ended_by_error(places.report, b):
         name = shorten(error.type, 60)

@@ -240,6 +240,9 @@ def test_a_false_assertion_that_a_caller_may_catch_is_not_said_to_be_resumed_or_
     report = dynascope.last()
     assert report.summary.graphs == 1
     assert "(AssertionError is raised here)" in str(report)
+    lines = "def f(x):", "    assert x.sum() > 0, 'no'", "    assert x.shape[0] == 3", "    return x", "f(torch.ones(3))"
+    shell("%%compile", *lines, "try: f(torch.ones(4))", "except AssertionError: pass")
+    assert "(AssertionError is raised here)" in str(dynascope.last())  # where Dynamo cannot resume
 
 
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
