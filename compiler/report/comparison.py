@@ -79,7 +79,7 @@ class Diff:
 
 def diff(before: ReportData, now: ReportData) -> Diff:
     """What changed from `before` to `now`."""
-    gone, new = list(before.breaks), list(now.breaks)
+    gone, new = before.own_breaks, now.own_breaks
     same = _pairs(gone, new, lambda b: (*_identity(b), b.line, b.column, b.end_column))
     same += _pairs(gone, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
     moved = _pairs(gone, new, _identity)

@@ -119,12 +119,6 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
         """The graph with this id; raises KeyError if there is none."""
         return _find(self.graphs, id)
 
-    @property
-    def own_breaks(self) -> list[Break]:
-        """The graph breaks of the program's own calls: without those that only inputs of `--inputs` run into."""
-        added = {id for run in self.inputs or () for id in run.frames}
-        return [b for b in self.breaks if not b.hits or {h.frame for h in b.hits} - added]
-
     def break_(self, id: str) -> Break:
         """The graph break with this id; raises KeyError if there is none."""
         return _find(self.breaks, id)

@@ -392,3 +392,9 @@ class ReportData(LazyPart, kw_only=True):
     unread: dict[str, int] = {}
     #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted
     origin: Literal["live", "trace", "partial"] = "live"
+
+    @property
+    def own_breaks(self) -> list[Break]:
+        """The graph breaks of the program's own calls: without those that only inputs of `--inputs` run into."""
+        added = {id for run in self.inputs or () for id in run.frames}
+        return [b for b in self.breaks if not b.hits or {h.frame for h in b.hits} - added]

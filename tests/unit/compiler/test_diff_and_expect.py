@@ -11,7 +11,7 @@ from observed import broken, loaded
 
 import dynascope
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import Break, Hit, Report
+from dynascope.compiler.report import Break, Hit, InputRun, Report
 from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
 
 
@@ -151,6 +151,8 @@ def test_another_number_of_graphs_and_the_times() -> None:
     assert "1 graph (before: 2)" in whole.diff(split).lines
     assert "2 graphs (before: 1)" in split.diff(whole).lines
     assert whole.diff(split).to_dict()["times"].startswith("compiled in ")
+    split.inputs = [InputRun(arguments="x", frames=[frame.id for frame in split.frames])]
+    assert whole.diff(split).gone == [], "what only inputs met is not the program's own"
 
 
 def whole_one(x: torch.Tensor) -> torch.Tensor:
