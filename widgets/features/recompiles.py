@@ -58,7 +58,7 @@ _INTEGER_HINT = (
 _GLOBAL_INTEGER_HINT = "the compiler's hint: convert this integer into a tensor"
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
-    "setting": "dynamic=True", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
+    "setting": "dynamic=True, or a setting like it", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
 }  # fmt: skip
 
 
