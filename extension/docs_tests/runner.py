@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ class Problem:
         for n, text in enumerate(self.source.splitlines(), 1):
             parts.append(f"  {'>' if n == self.line else ' '} {n:3d}  {text}".rstrip())
         if self.updatable:
-            parts.append(f"    If this is right now: dynascope test --update {self.path}")
+            parts.append(f"    If this is right now: dynascope test --update {shlex.quote(self.path)}")
         return "\n".join(parts)
 
 
@@ -114,7 +115,7 @@ def run_page(
     for index in started[:-1] if result.problems else started:
         result.problems += _compare(page, work, index, compares and page.stores_outputs)
     if compares and not page.stores_outputs:
-        result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {path} stores them)")
+        result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {shlex.quote(str(path))} stores them)")
     if update and not result.problems:
         try:
             stored = path.read_bytes()

@@ -27,14 +27,14 @@ def test_a_folder_of_pages(make: Maker, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_update(make: Maker, capsys: pytest.CaptureFixture[str]) -> None:
-    path = make(REPORT, "report([('print', 1, 'resumed')])")
+    path = make(REPORT, "report([('print', 1, 'resumed')])", name="a page.ipynb")
     assert main(["test", "--update", str(path)]) == 0
     assert "1 passed, 1 updated in" in capsys.readouterr().out
     edit(path, 1, "report([])")
     assert main(["test", str(path)]) == 1
     told = capsys.readouterr().out
     assert "code cell 2: a lost graph break" in told
-    assert f"dynascope test --update {path}" in told
+    assert f"dynascope test --update '{path}'" in told
 
 
 @pytest.mark.parametrize(
