@@ -145,8 +145,7 @@ class CellRun:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
         use_raw_texts(self.shell, report, self.cell.file)
-        if any(fixes is not None and fixes.cells for fixes in (report.fix_set, report.conditional_fix_set)):
-            report.patched_by = "%fix"
+        report.patched_by = "%fix"
         has_functions = self.compiles and report.compiled not in ([], [user_name(STATEMENTS)])
         self.key = self.key or cell_id(self.shell) or (tuple(report.compiled) if has_functions else self.cell.text)
         previous = add_to_history(self.key, report)

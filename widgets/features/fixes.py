@@ -139,7 +139,7 @@ def how_to_apply(report: Report) -> str:
         does = f"puts the last of {count} fixed cells into a new cell, and prints what changes in the other cells"
     words = [f"{by} {does}"] if sure else []
     rest = f"{does.partition(' ')[0]} those that hold under a condition, too" if sure else does
-    words += [] if all_sure else [f"{by} --conditional {rest}"]
+    words += [] if all_sure or (is_magic and not fixes.cells) else [f"{by} --conditional {rest}"]
     words += [f"by hand: {', '.join(by_hand)}"] if by_hand else []
     if is_magic and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
         labels = listing(sorted(label(f, None) for f in files), 100)

@@ -11,6 +11,7 @@ import torch
 from clicks import Clicks
 from fixes.planting import Planted, only
 
+from dynascope.compiler.driver import last
 from dynascope.runs import display
 
 BRANCH = (
@@ -83,6 +84,7 @@ def test_fix_says_what_is_missing(shell: Any, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "branching.py").write_text("\n".join(BRANCH))
     monkeypatch.syspath_prepend(tmp_path)
     shell("%%compile --fix --fix-seconds 600 --backend eager", "from branching import f", "f(torch.ones(3))")
+    assert " print(dynascope.last().patch()) has those in branching.py." in " ".join(str(last()).split())
     assert "For branching.py, print(dynascope.last().patch()) has the diff" in shell("%fix").text
 
 
