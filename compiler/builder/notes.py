@@ -27,7 +27,7 @@ _NO_TRY = (
 )
 _SHARED_GRAPH = (
     "if eager code does not raise this: two calls of backward() need different graphs, because the first frees all that its "
-    "graph saved. Compile each model instead of the function that calls them, or pass retain_graph=True to the first, and compile anew."
+    "graph saved. Compile each model instead of what calls them, or compile anew and pass retain_graph=True to the first."
 )
 
 

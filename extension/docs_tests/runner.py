@@ -115,7 +115,8 @@ def run_page(
     for index in started[:-1] if result.problems else started:
         result.problems += _compare(page, work, index, compares and page.stores_outputs)
     if compares and not page.stores_outputs:
-        result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {shlex.quote(str(path))} stores them)")
+        update_it = f"dynascope test --update {shlex.quote(str(path))}"
+        result.notes.append(f"nothing was compared: it has no stored outputs ({update_it} stores them)")
     if update and not result.problems:
         try:
             stored = path.read_bytes()

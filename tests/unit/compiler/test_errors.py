@@ -36,7 +36,7 @@ def test_two_calls_of_backward_through_one_graph_are_explained() -> None:
 
     with pytest.raises(RuntimeError, match="a second time"):
         explain(step, backend="aot_eager")(torch.ones(3, requires_grad=True))
-    assert last().notes[-1].endswith(" or pass retain_graph=True to the first, and compile anew.")
+    assert last().notes[-1].endswith(" or compile anew and pass retain_graph=True to the first.")
 
 
 def test_suppressed_errors_are_told() -> None:
