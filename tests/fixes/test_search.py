@@ -322,7 +322,7 @@ def test_code_that_the_program_compiles_with_its_own_backend_is_not_counted_as_r
 def test_a_change_that_costs_more_by_estimate_is_refused_with_what_was_counted(make: Make) -> None:
     f = make("def f(x):\n  try:\n    print('t')\n    x = x + 1\n  except ValueError:\n    pass\n  return x").f
     [refused] = fix(f, torch.ones(3)).fixes
-    assert refused.reason == "by estimate, a later call is slower: graph runs 0 → 1, operations outside 1 → 0"
+    assert refused.reason == "by estimate, a later call is slower: graph runs 0 → 1, eager operations 1 → 0"
 
 
 def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> None:

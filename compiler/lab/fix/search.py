@@ -573,10 +573,8 @@ class Search:
             if (refusal := why_refused(after.report)) is not None:
                 raise Refused(refusal)
             if (now := fix.after).cost > 2 * ((was := before.counts).cost or math.inf):
-                runs = f"graph runs {was.graph_runs or 0} → {now.graph_runs or 0}"
-                raise Refused(
-                    f"by estimate, a later call is slower: {runs}, operations outside {was.eager_ops} → {now.eager_ops}"
-                )
+                told = f"graph runs {was.graph_runs} → {now.graph_runs}, eager operations {was.eager_ops} → {now.eager_ops}"
+                raise Refused(f"by estimate, a later call is slower: {told}")
             again = [*(Counter(after.compiled_again) - Counter(before.compiled_again))]
             if again and len(after.compiled_again) >= len(before.compiled_again):
                 less = "".join(f", not only {name}," for name in before.compiled_again[-1:])
