@@ -117,8 +117,8 @@ class RegionFlags:
         if around and around[-1]:
             self._inside[frame.id, line] = around[-1][-1]
         caller = self._caller.get(frame.id)
-        around = [*around, [caller] if caller is not None and caller.flag == flag else []]
-        return Flags(flag, full, next((regions[-1].origin for regions in around if regions), FlagOrigin()))
+        inner = [regions[-1] for regions in [*around, [caller] if caller is not None else []] if regions]
+        return Flags(flag, full, next((region.origin for region in inner if region.flag == flag), FlagOrigin()))
 
     def _regions_around(self, calls: list[TracedCall]) -> _Around:
         """For each of these calls, the active regions, outermost first; the calls are nested and given innermost first."""

@@ -133,3 +133,16 @@ def test_a_region_around_a_call_is_not_around_another_call_that_the_same_resume_
 
     report = explain(lambda x: allowing(x) + shared(x, 2), backend="eager")(torch.ones(3))
     assert [(b.allowed, b.region.kind) for b in report.breaks] == [(False, "default")] * 2
+
+
+def test_a_region_does_not_set_the_other_flag_in_a_generator_that_runs_inside_it() -> None:
+    def breaks(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        yield x
+
+    def sums(x: Any) -> Any:
+        with dynascope.region(error_on_graph_break=False):
+            return sum(breaks(x))
+
+    [broken] = explain(sums, backend="eager", error_on_graph_break=True)(torch.ones(2)).breaks
+    assert (broken.error_on_graph_break, broken.region.kind) == (True, "run")
