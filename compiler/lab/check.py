@@ -101,10 +101,12 @@ def outcome(compiled: Observation, eager: Observation, varying: Container[str] =
     """Compare two observations of one call; `varying`: what is not compared, as it is another in each eager call: a time."""
     raised = _raised(compiled, eager)
     checked = Check(not_compared=eager.opaque, differences=[*raised])
+    if eager.backward_error and not compiled.backward_error:
+        checked.not_compared = [*eager.opaque, f"gradients: backward() in the eager call raises {eager.backward_error}"]
     for what, expected in eager.parts.items():
         if what == "gradients" and raised:
             continue
-        actual = compiled.parts[what]
+        actual = compiled.beside(eager, what)
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         found, wanted = ({name for name, _ in parts} for parts in (actual, expected))
         here = "is new or changed" if what == "effects" else "exists"  # parameters that have not changed are left out
@@ -144,9 +146,8 @@ def _varying(eager: Observation, again: Observation) -> set[str]:
 
 
 def _raised(compiled: Observation, eager: Observation) -> list[str]:
-    """That going backward from the results raises in only one of the two calls."""
-    if bool(compiled.backward_error) == bool(eager.backward_error):
+    """That going backward from the results raises in the compiled call only."""
+    if eager.backward_error or not compiled.backward_error:
         return []
-    which, other, works = ("compiled", "eager", eager) if compiled.backward_error else ("eager", "compiled", compiled)
-    raises = f"backward() in the {which} call raises {compiled.backward_error or eager.backward_error}"
-    return [f"{raises}; the {other} call gives {plural(len(works.parts['gradients']), 'gradient')}"]
+    raises = f"backward() in the compiled call raises {compiled.backward_error}"
+    return [f"{raises}; the eager call gives {plural(len(eager.parts['gradients']), 'gradient')}"]

@@ -34,6 +34,8 @@ _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
 #: prefixes of attributes that torch sets on tensors, functions and classes
 _TORCHS = ("._dynamo_", "._torch")
+#: how the names of gradients begin that the call itself has computed
+_LEFT = "gradient left in "
 #: these, those that Python sets on classes, and the place of dict entries whose keys cannot be named
 _LEFT_OUT = (*_TORCHS, ".__", "[...]")
 #: attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares
@@ -101,6 +103,11 @@ class Observation:
     def error_type(self) -> str | None:
         """Name of the exception's class; None if there was none."""
         return None if self.error is None else type(self.error).__name__
+
+    def beside(self, eager: Observation, what: str) -> list[Part]:
+        """Its parts of a group, without gradients that eager's backward cannot be asked for, as of a reentrant checkpoint."""
+        is_asked = what == "gradients" and eager.backward_error
+        return [part for part in self.parts[what] if not is_asked or part[0].startswith(_LEFT)]
 
     def rounding(self, what: str, name: str) -> Rounding:
         """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
@@ -257,7 +264,7 @@ class _Before:
     def gradients_left(self) -> list[Part]:
         """The gradients that the call left in `.grad`."""
         return [
-            (f"gradient left in {name}", t.grad)
+            (f"{_LEFT}{name}", t.grad)
             for name, t, _, before in self._asking.values()
             if t.is_leaf and t.grad is not None and _gradient_of(t) != before
         ]

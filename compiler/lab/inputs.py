@@ -26,7 +26,7 @@ from dynascope.compiler.lab.objects import is_array
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, payback
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import graphs_in, quartiles
-from dynascope.compiler.report import FailedGuard, InputRun, Report, error_words
+from dynascope.compiler.report import InputRun, Report, error_words
 
 #: an input's description has at most this many characters
 _LONGEST = 160
@@ -167,7 +167,10 @@ def _complete(tried: InputResult, report: Report) -> None:
     again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
-    run.failed_guards = [next(iter(r.failed_guards), FailedGuard()) for r in again]
+    # where it is not the same one in each version, which of them would do is not known
+    run.failed_guards = [
+        r.failed_guards[0] for r in again if len({(g.kind, g.source, g.dimension) for g in r.failed_guards}) == 1
+    ]
     ran: list[str | None] = []
     if measured is not None and measured.failed is None:
         run.seconds, run.spread = statistics.median(measured.compiled), quartiles(measured.compiled)

@@ -184,7 +184,7 @@ def input_words(run: InputRun) -> str:
     why, took = f": {'; '.join(reasons[:2])}" if reasons else "", seconds(run.compile_seconds)
     words = {
         "failed": f"not measured: {run.error}", "compiled": f"compiled more code in {took}", "eager": f"runs eagerly{why}",
-        "recompiled": f"recompiled {plural(run.recompiles, 'frame')}{why}; all compiles took {took}",
+        "recompiled": f"compiled again {plural(run.recompiles, 'time')}{why}; all compiles took {took}",
     }.get(run.outcome, f"runs partly eagerly{why}" if reasons else "ran from compiled code")  # fmt: skip
     if run.seconds is None or run.outcome == "failed":
         return words

@@ -14,6 +14,7 @@ import pytest
 import torch
 from msgspec.structs import asdict
 from torch.nn.functional import dropout
+from torch.utils.checkpoint import checkpoint
 
 import dynascope
 from dynascope.compiler.lab.experiment import Experiment, Variant
@@ -200,6 +201,15 @@ def test_a_backward_that_only_compiled_code_cannot_run_is_said() -> None:
     assert (found["agrees"], found["numbers"]) == (False, None), "random numbers do not explain it"
     assert found["words"].startswith("check: compiled and eager differ: backward() in the compiled call raises RuntimeError: ")
     assert found["words"].endswith("double backward; the eager call gives 1 gradient.")
+
+
+def test_gradients_that_eager_has_only_in_backward_are_not_compared() -> None:
+    def runs(x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(torch.sin, x, use_reentrant=True) * 2
+
+    found = checked(runs, torch.ones(3, requires_grad=True), backend="aot_eager")
+    assert found["agrees"], found
+    assert "not compared: gradients: backward() in the eager call raises RuntimeError: When use_reentrant" in found["words"]
 
 
 def noisy(x: torch.Tensor) -> torch.Tensor:
