@@ -63,7 +63,7 @@ def _agreement(checked: Check) -> str:
 def compare(call: RecordedCall | None) -> Check:
     """Run the call again, compiled and eagerly, and compare the observations."""
     if call is None or not call.returned:
-        return Check(why_not="nothing that dynascope itself compiles was called, or the call raised")
+        return Check(why_not="the call raised" if call is not None else "nothing that dynascope itself compiles was called")
     if call.refusal is not None or call.lacks_hooks:
         return Check(why_not=call.refusal or "hooks of its modules have been removed since")
     try:

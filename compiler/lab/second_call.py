@@ -100,6 +100,8 @@ def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
     own = [b for b in report.own_breaks if not b.allowed]  # here, code is not split by the regions of `--region`
+    if not own and report.own_breaks and report.settings.get("second_call"):
+        report.notes.append("second call: not compared: regions allow all graph breaks")
     if not own or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again, known = {_place(b): b for b in second.breaks}, {*map(_place, report.own_breaks)}

@@ -244,11 +244,8 @@ def causes(report: ReportData) -> list[Cause]:
         if broken.id in ops:
             cause.eager_ops = (cause.eager_ops or 0) + ops[broken.id]
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
-    changed = {g.source: g.kind for failed, _ in again for g in reversed(failed) if g.kind in ("length", "not empty", "value")}
-    for (failed, *_), recompile in sorted(again, key=lambda one: one[0][0].kind == "freed"):
-        # a bound method is a new object in each call: if what it is bound to changes, that is the cause
-        guard = changed.get((failed.source or "").rpartition(".")[0], failed.kind) if failed.kind == "freed" else failed.kind
-        cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
+    for (failed, *_), recompile in again:
+        cause = groups.setdefault(("guard", failed.kind), Cause(kind="recompile", guard=failed.kind))
         cause.frames.append(recompile.frame)
         cause.calls.update(filter(None, [recompile.call]))
     return sorted(groups.values(), key=_rank)

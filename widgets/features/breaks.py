@@ -18,7 +18,7 @@ from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose,
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import line_words
-from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
+from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by, is_error_anyway
 from dynascope.widgets.features.run_time import cost_facts, cost_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, compiler_text, grouped, indent_of, printable, shorten
@@ -223,7 +223,9 @@ def advice(report: Report, b: Break) -> list[str]:
         raises = f"Raise it outside of the compiled code{catch}{only}"
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
         steps.insert(0 if is_first else len(steps), raises if catch or is_raise else rest)
-    if b.outcome == "raised" and b.fullgraph:
+    if is_error_anyway(b):
+        pass
+    elif b.outcome == "raised" and b.fullgraph:
         steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
     elif b.outcome == "raised" and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log
         flag = "error_on_graph_break is on" if b.error_on_graph_break else "Graph breaks are errors"

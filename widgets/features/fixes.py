@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TypedDict
 
-from dynascope.compiler.report import Counts, Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
+from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -21,6 +21,7 @@ MOST_LINES, MOST_CHANGES = 24, 12
 #: lines of an edit that are shown above and below what changes
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
+_WARM_UP = "torch.compiler.set_stance"
 _MARK = "torch._dynamo.mark_dynamic"
 #: fields of `Counts` -> their names in sentences
 _COUNTED = {
@@ -64,21 +65,22 @@ def fixes_summary(report: Report) -> str:
         return "no fix was found" + ("" if fixes.is_complete else " so far")
     count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)
     words = f"{count} fix{'es' * (count > 1)}{f', {asked}' * (0 < asked < count)}{' under a condition' * bool(asked)}"
-    gains = (_changes(fixes.before, fixes.after, is_whole=True), times_with_fixes(report)[0])
+    gains = (_changes(fixes, is_whole=True), times_with_fixes(report)[0])
     return f"{words}: " + ", ".join(filter(None, (*gains, "nothing more is captured" * fixes.captures_nothing)))
 
 
-def _changes(before: Counts | None, after: Counts | None, *, is_whole: bool = False) -> str:
+def _changes(of: Fix | FixSet, *, is_whole: bool = False) -> str:
     """What changes: `graph breaks 1 → 0, graphs 2 → 1 in the repeated calls`; "" if nothing, or all is unknown.
 
     `is_whole`: graph breaks and recompiles also if they stay, but not how often graphs run.
     """
-    counts = [(name, getattr(before, name, None), getattr(after, name, None)) for name in _COUNTED]
+    counts = [(name, getattr(of.before, name, None), getattr(of.after, name, None)) for name in _COUNTED]
     stays, left_out = (("breaks", "recompiles"), "graph_runs") if is_whole else ((), "")
     told = [one for one in counts if None not in one and one[0] != left_out]
     told = [(name, was, now) for name, was, now in told if was != now or (was and name in stays)]
     found = ", ".join(f"{_COUNTED[name]} {was} → {now}" for name, was, now in told)
-    return f"{found} in the repeated calls" if found else ""
+    # calls in eager mode before the compiled ones are compared with the first calls
+    return found + " in the repeated calls" * (bool(found) and _WARM_UP not in of.settings)
 
 
 def times_with_fixes(report: Report) -> tuple[str, bool]:
@@ -172,7 +174,7 @@ def fix_row(fix: Fix) -> FixRow:
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict,
-        "gain": _changes(fix.before, fix.after),
+        "gain": _changes(fix),
         "assumption": printable(fix.assumption, 1000), "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip

@@ -63,8 +63,15 @@ def flag_words(b: Break, places: Places) -> str:
     return f"{value} ({who})" if who else value
 
 
+def is_error_anyway(b: Break) -> bool:
+    """Whether torch raises the error there whatever the flags, as where an operation fails that is traced."""
+    return b.outcome == "raised" and b.type.endswith("when making fake tensor call")
+
+
 def forbidden_by(b: Break, places: Places) -> str:
-    """What made a break an error, `, because of fullgraph=True`; empty if that is unknown."""
+    """What made a break an error, `, because of fullgraph=True`; empty if that is unknown, or it would be one anyway."""
+    if is_error_anyway(b):
+        return ""
     if b.fullgraph:
         return ", because of fullgraph=True"
     if not b.error_on_graph_break:

@@ -133,6 +133,7 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
         ({"fullgraph": True}, "fullgraph allows no graph break at all:"),
         ({"fullgraph": False, "error_on_graph_break": True}, "error_on_graph_break is on here:"),
         ({"error_on_graph_break": False, "hints": ["Use the same shapes."]}, "Use the same shapes."),
+        ({"fullgraph": True, "type": "RuntimeError when making fake tensor call", "hints": ["Pad it."]}, "Pad it."),
         ({"outcome": "skipped", "allowed": True}, "Nothing to do"),
     ],
 )
