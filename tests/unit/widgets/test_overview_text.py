@@ -53,7 +53,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert " 1. 9 graph breaks: a condition depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
-    assert "report.details()" in lines[-1]
+    assert "last().details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
     report.breaks, report.settings = report.breaks[-3:], {**report.settings, "second_call": True}
