@@ -227,7 +227,7 @@ def user_expression(text: str) -> str:
     """An expression of Dynamo's as the user writes it: `L['x']` and `G['x']` become `x`."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
     # values on Python's stack where a resume function continues
-    text = re.sub(r"\b___stack(\d+)\b", lambda m: f"(value {int(m[1]) + 1} computed before the break)", text)
+    text = re.sub(r"\b___stack(\d+)\b", lambda m: f"(value {int(m[1]) + 1} passed on at the break)", text)
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
     text = re.sub(r"(not )?___dict_contains\(([^,()]+), ([^()]+)\)", r"\2 \1in \3", text)

@@ -123,6 +123,8 @@ class CellRun:
     def _check(self) -> None:
         """Check the input; raises UsageError, with a one-line message, if anything is wrong with it."""
         settings, namespace = self.settings, self.shell.user_ns
+        if settings.keep and settings.region:
+            raise UsageError("--keep: not with --region, which holds for one run; use `with dynascope.region(...)` in the code")
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         with errors_as(UsageError):
@@ -178,11 +180,11 @@ class CompiledCell:
                 with contextlib.closing(EntryPoints(self.shell, self.cell, self.run, defined)) as entry_points:
                     value = self._run_definitions(defined, entry_points) if defined else self._run_statements(entry_points)
                     kept = entry_points.to_keep()
-            if self.settings.keep:
-                self._bind(kept)
-            return value
         finally:  # also after an error: where the compiler refuses a function, it raises in the user's code
             self._note_users_own()
+        if self.settings.keep:
+            self._bind(kept)
+        return value
 
     def _run_named(self) -> tuple[Any, dict[int, Any]]:
         """Run a cell with `-f`; returns the value, and the compiled entry points by the id of what they compile."""
@@ -257,7 +259,7 @@ class CompiledCell:
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
             instead = f" (with -f {bound}, those of %%compile)" if bound else ""
-            self.run.notes.append(f"{', '.join(own)}: the settings of the program's own torch.compile hold{instead}.")
+            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, whose settings hold here{instead}.")
         for name, value in self.namespace.items():
             if type(value) is FunctionType and marks.is_compiled(value) and name not in self.run.recording.called:
                 code = getattr(marks.inner_function(value), "__code__", None)

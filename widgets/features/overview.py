@@ -203,7 +203,8 @@ class CauseWords:
             words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
             title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
             step = self.for_sizes(step) if cause.guard == "size" else step
-            return title + (self.example() if cause.guard in _GUARDS else ""), step
+            others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
+            return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
             return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"
         b = self.breaks[0]

@@ -150,8 +150,9 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
             others = {places.name(f): None for f in places.report.frames if (f.file, f.line) == (frame.file, frame.line)}
             shared = ", ".join(capped([other for other in others if other != name], 3))
             versions += f", which it shares with {shared}" if shared else ""
-    # the number counts calls of the outermost compiled function: said of that function alone
-    called = [f"call {recompile.call}"] if recompile.call and frame and not (frame.parent or frame.continues) else []
+    # the number counts calls of the outermost compiled function: said of that alone, not of a wrapper that others share
+    is_own = frame is not None and not (frame.parent or frame.continues or is_wrapper(frame))
+    called = [f"call {recompile.call}"] if recompile.call and is_own else []
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
     place = f"input {inputs[0]} of --inputs" if inputs else ", ".join(filter(None, called))

@@ -152,7 +152,7 @@ def cost_words(cost: BreakCost) -> str:
     if cost.method == "not reached":
         return "cost unknown: the measured call did not run into it"
     if cost.method == "unknown":
-        return "cost unknown: it cannot be told apart from other eager code, or is in compiled code that the report lacks"
+        return "cost unknown: the measured call does not show it"
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""

@@ -189,11 +189,9 @@ def recommendation(places: Places) -> Recommendation | None:
             said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if unknown:
-            count = plural(len(unknown), "graph break")
-            may = sum(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
-            them = "it" if len(unknown) == 1 else "them" if may in (0, len(unknown)) else f"{may} of them"
-            met = f"does not set {them} apart from other eager code, or from compiled code that the report lacks"
-            does = met if may else f"does not run into {them}"
+            count, them = plural(len(unknown), "graph break"), "it" if len(unknown) == 1 else "them"
+            may = any(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
+            does = f"does not {'show' if may else 'run into'} {them}"
             said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and words and words[0].cause.in_each_call:
             said.insert(1, slower)

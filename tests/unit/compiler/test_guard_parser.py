@@ -27,7 +27,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: len(L['l']) == 2", "l had length 2 when it was compiled, and has another length now"),
         (
             "1/0: ___tuple_iterator_len(___stack0) == 2",
-            "(value 1 computed before the break) had length 2 when it was compiled, and has another length now",
+            "(value 1 passed on at the break) had length 2 when it was compiled, and has another length now",
         ),
         # Dynamo's own dicts of modules print what was found, not what was expected
         (
@@ -55,7 +55,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         (
             "1/0: ___stack0 == 3.0     # return x*n",
-            "(value 1 computed before the break) was 3.0 when it was compiled, and is not now",
+            "(value 1 passed on at the break) was 3.0 when it was compiled, and is not now",
         ),
         ("0/2: 96 == (2*L['x'].size()[0])", "this guard failed: 96 == (2*x.size()[0])"),
         ("0/0: not ___dict_contains('k', L['cache'])", "this guard failed: 'k' not in cache"),

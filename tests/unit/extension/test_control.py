@@ -183,7 +183,7 @@ def test_expectations(shell: Any) -> None:
     done = shell("%%compile --fullgraph --expect breaks=0", *CELL)
     assert type(done.error).__name__ == "ExpectationFailed"
     assert done.text.index("torch._dynamo.graph_break()\n") < done.text.index("ExpectationFailed: "), "the cell's error, too"
-    for options in ("--expect nonsense=1", "--expect check=agrees"):
+    for options in ("--keep --region 4=allow", "--expect nonsense=1", "--expect check=agrees"):
         bad = shell(f"%%compile {options}", *CELL, "never = 1")
         assert type(bad.error).__name__ == "UsageError"
         assert "never" not in shell.ns

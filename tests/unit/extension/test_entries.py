@@ -157,7 +157,7 @@ HELPER = ["def helper(x):", "    return x.cos()"]
 OWN = ["@torch.compile(backend='eager')", "def fn(x):", "    torch._dynamo.graph_break()", "    return helper(x)"]
 NET = ["class Net(torch.nn.Module):", "    def forward(self, x): return x + 1", "    def go(self, x): return x + 2"]
 ALLOW = "@torch._dynamo.error_on_graph_break(False)"
-KEPT = "{}: the settings of the program's own torch.compile hold"
+KEPT = "{}: compiled by torch.compile or --keep, whose settings hold here"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_what_the_cell_compiles_itself_is_named_and_left_as_it_is(shell, lines, 
     assert report.headline().startswith(f"{names}: ")
     assert report.graphs
     assert not any("nothing was compiled" in note for note in report.notes)
-    (kept,) = (note for note in report.notes if "own torch.compile hold" in note)
+    (kept,) = (note for note in report.notes if "whose settings hold here" in note)
     assert re.sub(r"( \(with -f \w+, those of %%compile\))?\.$", "", kept) == KEPT.format(names)
 
 

@@ -228,7 +228,7 @@ def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
 
 def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
     assert type(shell("%%compile -o report", "missing(x)").error) is NameError
-    text = str(shell.ns["report"])
+    text = " ".join(str(shell.ns["report"]).split())
     assert "→ The name is not there when the compiled code is called: define or import it before." in text
     assert "Dynamo bug" not in text
     assert "Move the line" not in text
