@@ -328,8 +328,8 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
             return t.float().sum()
         return (t.float() * torch.linspace(0.5, 1.5, t.numel(), device=t.device).reshape(t.shape)).sum()
 
-    tensors = (t for _, t in values if isinstance(t, torch.Tensor) and t.grad_fn is not None)
-    outputs = [weighted(t) for t in tensors if t.is_floating_point()]
+    tensors = (t for _, t in values if isinstance(t, torch.Tensor) and t.requires_grad and t.is_floating_point())
+    outputs = [summed for t in tensors if (summed := weighted(t)).requires_grad]  # which a leaf, under no_grad, does not make
     if not outputs or not leaves:
         return []
     gradients = torch.autograd.grad(outputs, [t for _, t in leaves], allow_unused=True)
