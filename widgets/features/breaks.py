@@ -248,8 +248,7 @@ def _as_tried(report: Report, b: Break, hint: str) -> str:
         return f"{hint} (compiled code then logs nothing there)"
     if is_asked_for(b) and b.outcome != "raised" and hint.startswith("Remove "):
         return f"The program asks for it: {hint.replace('Remove', 'remove', 1).removesuffix('.')} if it is not meant."
-    setting = setting_in([hint])
-    if setting is None:
+    if (setting := setting_in([hint])) is None:
         return hint
     helps, shown = outcome(report, setting, [b.id])
     return f"{instead_of(setting)}: {shown}." if helps is False else f"{hint} ({shown})"
@@ -268,7 +267,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     fixes, name = considered(report, ids, setting), f"torch._dynamo.config.{setting}"
     chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
     if chosen is not None:
-        return True, f"tried{'' if chosen in fixes else ' for another place'}: {chosen.verdict}"
+        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove this"
+        return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, elsewhere)
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
     if is_refused([fix for fix in tried if len(fix.settings) == 1] or tried):  # what was refused may be another one beside it
         return False, f"`{name} = True` was tried and refused"
