@@ -159,13 +159,11 @@ class Run:
     def _annotate_check(self, report: Report, checked: Check) -> None:
         from dynascope.compiler.lab import check
 
-        if any(r.refused_by for r in report.recompiles):
-            checked.not_compared.insert(0, "what runs eagerly, as the recompile limit is reached")
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
         last, others = self._last_called
         if others or self._calls.count > 1:
             last, left = f", of {last}" * bool(last), ", ".join(others) or "the calls before it"
-            self.notes.append(f"check: this was the last compiled call{last}; not compared: {left}.")
+            self.notes.append(f"check: this was the last call{last}; not compared: {left}.")
         report.check = checked
 
     @property

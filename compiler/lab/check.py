@@ -66,6 +66,8 @@ def compare(call: RecordedCall | None) -> Check:
         return Check(why_not="the call raised" if call is not None else "nothing that dynascope itself compiles was called")
     if call.refusal is not None or call.lacks_hooks:
         return Check(why_not=call.refusal or "hooks of its modules have been removed since")
+    if hook_installer.HOOKS.status.get("entries") is True and hook_installer.HOOKS.ran == call.ran_before:
+        return Check(why_not="no compiled graph ran in the call")  # perhaps as the recompile limit was reached
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree
         unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)

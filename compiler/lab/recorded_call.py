@@ -314,7 +314,8 @@ class RecordedCall:
         """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
         self.target, self.namespace = target, namespace
         self.modes, self.generation = present_modes(), caches.generation()
-        self.entry = target if entry is None else entry
+        #: when functions that are not traced, such as those of graphs, were last called before
+        self.ran_before, self.entry = dict(hook_installer.HOOKS.ran), target if entry is None else entry
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
         #: whether the call returned; False if it raised, or is still running

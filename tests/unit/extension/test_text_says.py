@@ -248,12 +248,12 @@ def test_a_false_assertion_that_a_caller_may_catch_is_not_said_to_be_resumed_or_
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
     lines = ["%%compile --check --profile 1", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
     report = shell.report(*lines)
-    assert "check: this was the last compiled call, of g; not compared: f." in report.notes
+    assert "check: this was the last call, of g; not compared: f." in report.notes
     assert " a call of `g` (median" in str(report)
     alone = shell.report(*lines[:2], "f(torch.ones(3))")
-    assert not any("last compiled call" in note for note in alone.notes)
+    assert not any("this was the last call" in note for note in alone.notes)
     twice = shell.report(*lines[:2], "f(f(torch.ones(3)))")
-    assert "check: this was the last compiled call; not compared: the calls before it." in twice.notes
+    assert "check: this was the last call; not compared: the calls before it." in twice.notes
     monkeypatch.setattr(recorded_call, "MOST_COPIED", 1)  # as of a loop with a smaller last batch
     last = shell.report("%%compile --second-call", "def f(x): return print(x) or x", "[f(torch.ones(n)) for n in (3, 4)]")
     assert "second call: not traced: not every call that compiled something could be recorded: there were" in last.notes[-1]
