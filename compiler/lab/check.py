@@ -5,7 +5,8 @@ with the same random seeds, and where these differ, a second time in eager mode.
 of `torch.testing.assert_close` for their dtypes, or, where less precision was used on the way, with the rounding of the lowest
 one.
 
-A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference shows nothing.
+A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, only a difference that is
+rounding shows anything.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def compare(call: RecordedCall | None) -> Check:
                     checked = outcome(compiled, replace(eager, precisions=exact.precisions), varying)
                 if (count := len(checked.differences) - raised) > 0:
                     checked.numbers = verdict.compare(compiled, eager, exact, in_float64, count)
+                    if checked.numbers.verdict == "rounding":  # other numbers do not come that near
+                        checked.agrees, checked.why_not = False, ""
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {error_words(error)}")
     del checked.differences[MOST_DIFFERENCES:]

@@ -27,7 +27,6 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
 from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation, tested_variations, variations
-from dynascope.compiler.lab.numbers.verdict import DRAWS
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import listed, plural
 from dynascope.compiler.source.lines import split_lines
@@ -251,8 +250,7 @@ class Verifier:
                 actual = self._observed(run, case, sides)
                 found = None if actual.error and not case.expected.error else differences(actual, case.expected)
                 if found is not None:
-                    why = f"; {DRAWS}" if actual.drew or case.expected.drew else ""
-                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({found.text}{why})"
+                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({found.text})"
                 elif not changed:
                     self._agrees.add(first)
                     return cases

@@ -78,8 +78,6 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         found.why_not = f"followed in float64, the call raised {error_words(exact.error)}"
     elif exact.lowest is None or torch.finfo(exact.lowest).eps <= torch.finfo(torch.float64).eps:
         found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers with torch'}"
-    elif compiled.drew or eager.drew:
-        found.why_not = DRAWS
     if found.why_not:
         return found
     unit = float(torch.finfo(exact.lowest).eps)
@@ -112,6 +110,8 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         found.verdict, found.why_not = "unknown", "no floating-point result of both can be compared with float64"
     elif found.verdict == "rounding" and differences > 0:
         found.verdict, found.why_not = "unknown", "not all that differs can be compared with float64"
+    elif (found.verdict != "rounding" or compiled.random != eager.random) and (compiled.drew or eager.drew):
+        found.parts, found.verdict, found.why_not = [], "unknown", DRAWS
     elif found.verdict != "rounding" and exact.limits:
         found.verdict, found.why_not = "unknown", f"it cannot be followed in float64: {listed(exact.limits, 2)}"
     elif (decided := [*exact.decided, *moved.decided]) and not _is_known(found, unit):
