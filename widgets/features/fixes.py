@@ -70,15 +70,15 @@ def fixes_summary(report: Report) -> str:
 
 
 def _changes(of: Fix | FixSet, *, is_whole: bool = False) -> str:
-    """What changes: `graph breaks 1 → 0, graphs 2 → 1 in the repeated calls`; "" if nothing, or all is unknown.
+    """What changes: `graph breaks 1 → 0, recompiles 2 → unknown in the repeated calls`; "" if nothing, or all is unknown.
 
     `is_whole`: graph breaks and recompiles also if they stay, but not how often graphs run.
     """
     counts = [(name, getattr(of.before, name, None), getattr(of.after, name, None)) for name in _COUNTED]
     stays, left_out = (("breaks", "recompiles"), "graph_runs") if is_whole else ((), "")
-    told = [one for one in counts if None not in one and one[0] != left_out]
+    told = [one for one in counts if (None not in one or (one[0] == "recompiles" and of.after)) and one[0] != left_out]
     told = [(name, was, now) for name, was, now in told if was != now or (was and name in stays)]
-    found = ", ".join(f"{_COUNTED[name]} {was} → {now}" for name, was, now in told)
+    found = ", ".join(f"{_COUNTED[name]} {was} → {now}" for name, was, now in told).replace("None", "unknown")
     # calls in eager mode before the compiled ones are compared with the first calls
     return found + " in the repeated calls" * (bool(found) and _WARM_UP not in of.settings)
 
