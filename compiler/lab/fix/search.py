@@ -258,7 +258,7 @@ class Search:
             self._warm_up(ran)
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
-            self.found.notes.append(f"{gives}: no change was tried for what does not come back")
+            self.found.notes.append(f"{gives}: no change was tried for the others")
         return True
 
     def _warm_up(self, again: TrialResult) -> None:
