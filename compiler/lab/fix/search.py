@@ -755,7 +755,7 @@ class Search:
         remain = {improvement.break_key(b, self._steps[-1].plan)[0] for b in self._steps[-1].report.breaks}
         for b in self._report.breaks:
             if improvement.break_key(b, Plan())[0] in remain - tried:
-                id, why = f"x{next(self._ids)}", reasons.reason(b.type)
+                id, why = f"x{next(self._ids)}", reasons.reason(b.type) if Plan().text(b.file) else "its source cannot be read"
                 self.found.fixes.append(Fix(id=id, break_=b.id, title="No change is known", verdict="refused", reason=why))
 
     def _explain(self) -> None:

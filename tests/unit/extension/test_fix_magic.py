@@ -196,6 +196,9 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
         "no fix was tried note: Repeating 3 calls, each by itself, gives 0 recompiles, not 2: no change was tried for the others"
         in text
     )
+    shell('exec("def g(x): return x if x.sum() > 0 else -x")')
+    text = str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
+    assert "No change is known: its source cannot be read" in text
     shell("seen = [0]")
     cell = ("def f(x):", "    seen[0] += 1", "    if seen[0] % 4 == 0:", "        print('fourth')", "    return x * seen[0]",
             "for _ in range(8): y = f(torch.ones(3))")  # fmt: skip
