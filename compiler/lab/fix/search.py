@@ -181,7 +181,7 @@ class Search:
         #: how many changes are traced before their sum is verified
         self._batch = 1.0
         #: breaks and recompiles for which no candidate holds
-        self._given_up: set[improvement.Key] = set()
+        self._given_up: set[tuple[object, ...]] = set()
         #: changes with which their break stays
         self._hopeless: set[tuple[improvement.Key, str]] = set()
         self._is_screened = False
@@ -452,10 +452,12 @@ class Search:
         problems += [(improvement.break_key(b, step.plan), b) for b in self._ordered(step)]
         problems += [(improvement.recompile_key(r, step.report, step.plan), r) for r in step.report.recompiles]
         for key, problem in problems:
-            if key not in self._given_up:
+            # recompiles for which the same guard failed first may have other changes, for guards that failed after it
+            tried = key, *((guard.kind, guard.source) for guard in getattr(problem, "failed_guards", ()))
+            if tried not in self._given_up:
                 if (better := self._first_that_holds(problem, key, step)) is not None:
                     return better
-                self._given_up.add(key)
+                self._given_up.add(tried)
         return None
 
     def _ordered(self, step: _Step) -> list[Break]:
