@@ -30,7 +30,7 @@ from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import origin
 from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes, wrong_with
@@ -90,7 +90,7 @@ class Run:
         self._chosen = chosen = self.settings if self.settings is not None else Settings()
         self._fix = self.fix_own if self.fix_own is not None else chosen if chosen.fix else None
         keeps = self.fix_own is None and (chosen.fix or chosen.second_call or chosen.profile is not None)
-        self._calls = CallRecorder(self.warn, keeps=keeps, has_last=bool(chosen.check) or chosen.profile is not None)
+        self.calls = CallRecorder(self.warn, keeps=keeps, has_last=bool(chosen.check) or chosen.profile is not None)
 
     @property
     def report(self) -> Report:
@@ -109,7 +109,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.recording)
             if self.fix_own is not None:
-                stack.enter_context(self._calls.watching_compiled_code())
+                stack.enter_context(self.calls.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
                 # the report shows the value in force, even if it is torch's default
@@ -161,7 +161,7 @@ class Run:
 
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
         last, others = self._last_called
-        if others or self._calls.count > 1:
+        if others or self.calls.count > 1:
             last, left = f", of {last}" * bool(last), ", ".join(others) or "the calls before it"
             self.notes.append(f"check: this was the last call{last}; not compared: {left}.")
         report.check = checked
@@ -196,29 +196,32 @@ class Run:
         from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
-        effects = (effect for call in self._calls.kept for effect in call.side_effects)
-        report.notes += [effect for effect in dict.fromkeys(effects) if effect not in report.notes]
+        # statements that were given up are repeated, or what they called: not both
+        has_own, kept = any(b.function == user_name(STATEMENTS) for b in report.breaks), self.calls.kept
+        outer = [call.outer for call in kept]
+        self.calls.kept = [call for call in kept if (call.outer not in kept if has_own else call not in outer)]
+        report.notes = list(dict.fromkeys([*report.notes, *(e for call in self.calls.kept for e in call.side_effects)]))
         show, cells = self.recording.show_progress, self.cells
         profiled = self._call if self._chosen.profile is not None else None
         with self.quiet():
             if traces:
-                self.user_code(try_hints, report, self._calls, profiled, self._chosen, cells, show)
+                self.user_code(try_hints, report, self.calls, profiled, self._chosen, cells, show)
             if self._fix is None:
                 return
             found = SearchResult()
-            if self._calls.kept and (report.breaks or report.recompiles):
+            if self.calls.kept and (report.breaks or report.recompiles):
                 least = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
                 seconds = least if self._fix.fix_seconds is None else self._fix.fix_seconds
                 search = Search(
-                    Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
-                    is_whole=refusal(report, self._calls) is None, on_progress=show,
+                    Trials(self.calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
+                    is_whole=refusal(report, self.calls) is None, on_progress=show,
                 )  # fmt: skip
                 found = self.user_code(search.run)
-            elif report.breaks and not self._calls.refusals:
+            elif report.breaks and not self.calls.refusals:
                 found.notes.append("No change was tried: only calls of what dynascope itself compiles are repeated")
-            annotate_fixes(report, found, self._calls, cells)
+            annotate_fixes(report, found, self.calls, cells)
             if found.again is not None and self.fix_own is None and not traces:
-                annotate_second_call(report, found.again, self._calls)
+                annotate_second_call(report, found.again, self.calls)
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -233,7 +236,7 @@ class Run:
         assert self.settings is not None
         if namespace is None:
             self.recording.compiles(target, name)
-        return self._calls.watch(target, compiling.entry_point(target, self.settings), namespace)
+        return self.calls.watch(target, compiling.entry_point(target, self.settings), namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`.
@@ -249,8 +252,8 @@ class Run:
             return
         from dynascope.compiler.lab import check, inputs, profile
 
-        call = self._call = self._calls.last
-        self._calls.last = None
+        call = self._call = self.calls.last
+        self.calls.last = None
         calls, show, before = self._chosen.profile, self.recording.show_progress, caches.compiles()
         with self.quiet():
             if self._chosen.check:

@@ -32,6 +32,7 @@ import sys
 import threading
 import types
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -316,6 +317,8 @@ class RecordedCall:
         self.modes, self.generation = present_modes(), caches.generation()
         #: when functions that are not traced, such as those of graphs, were last called before
         self.ran_before, self.entry = dict(hook_installer.HOOKS.ran), target if entry is None else entry
+        #: the cell's statements that were given up and made the call
+        self.outer: RecordedCall | None = None
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
         #: whether the call returned; False if it raised, or is still running
@@ -532,6 +535,8 @@ class CallRecorder:
         self._warned: set[str] = set()
         #: the last call; None if there was none
         self.last: RecordedCall | None = None
+        #: the latest cell's statements, while they run
+        self.outer: RecordedCall | None = None
         self.kept: list[RecordedCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
@@ -539,8 +544,8 @@ class CallRecorder:
         self.is_full = False
         #: how many calls through `watch` there were
         self.count = 0
-        self._targets: set[int] = set()
-        self._copied = 0
+        #: id of a target -> how many calls there were, if calls are kept
+        self.calls: Counter[int] = Counter()
         #: the latest call that `_called` has copied, the id of its target, and the number of compiles before it
         self._latest: tuple[RecordedCall, int, int] | None = None
 
@@ -554,15 +559,16 @@ class CallRecorder:
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
-            may_keep = self._keeps and self._count_and_may_copy()
+            may_keep = self._keeps and self._count_and_may_copy(target)
             call = None
             if may_keep or self._has_last:
                 self.last = call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
+                call.outer, self.outer = self.outer, self.outer if namespace is None else call
                 for sentence in call.side_effects:
                     if sentence not in self._warned:
                         self._warned.add(sentence)
                         self._warn(sentence)
-            latest = call if may_keep else None, id(target), caches.compiles()
+            latest = call if may_keep else None, target_id(target), caches.compiles()
             try:
                 result = entry(*args, **kwargs)
                 if call is not None:
@@ -588,8 +594,8 @@ class CallRecorder:
     def _called(self, entered: Any, target: Any, args: Args, kwargs: Kwargs) -> None:
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
         self._keep_latest()
-        if not in_torch(_file_of(target)) and self._count_and_may_copy():
-            self._latest = RecordedCall(target, args, kwargs), id(getattr(target, "__func__", target)), caches.compiles()
+        if not in_torch(_file_of(target)) and self._count_and_may_copy(target):
+            self._latest = RecordedCall(target, args, kwargs), target_id(target), caches.compiles()
 
     def _keep_latest(self) -> None:
         latest, self._latest = self._latest, None
@@ -601,17 +607,20 @@ class CallRecorder:
         compiled = caches.compiles() != compiles
         if call is None:
             self.is_full |= compiled and self._keeps
-        elif compiled or target not in self._targets:
-            self._targets.add(target)
+        elif compiled or self.calls[target] == 1:
             if call.refusal is not None:
                 self.refusals.append(call.refusal)
             else:
                 self.kept.append(call)
 
-    def _count_and_may_copy(self) -> bool:
+    def _count_and_may_copy(self, target: Any) -> bool:
         """Count one more call; returns whether its arguments may be copied."""
-        self._copied += 1
-        return len(self.kept) < MOST_CALLS and self._copied <= MOST_COPIED
+        self.calls[target_id(target)] += 1
+        return len(self.kept) < MOST_CALLS and self.calls.total() <= MOST_COPIED
+
+
+def target_id(target: Any) -> int:
+    return id(getattr(target, "__func__", target))
 
 
 def _file_of(target: Any) -> str:

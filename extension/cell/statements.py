@@ -95,7 +95,7 @@ class CellStatements:
         """Run the cell; returns the value of its last expression."""
         value, left = None, self.cell.statements
         while left:
-            bound = set(self.namespace)
+            bound, self._run.calls.outer = set(self.namespace), None
             run, placeholders = next_run(left, self.namespace, bound)
             if run:
                 self._runs.append((bound, set(bound_names(run))))

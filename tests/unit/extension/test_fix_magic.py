@@ -199,6 +199,10 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     shell('exec("def g(x): return x if x.sum() > 0 else -x")')
     text = str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
     assert "No change is known: its source cannot be read" in text
+    shell("def h(x):", "    torch._dynamo.graph_break()", "    return x + 1")
+    for more in ("", "    if y.sum() > 0: y = -y"):
+        report = shell.report("%%compile --fix --backend eager", "for _ in range(3):", "    y = h(torch.ones(2))", more)
+        assert report.fix_set.before.graphs == 1, "not repeated once more in the loop"
     shell("seen = [0]")
     cell = ("def f(x):", "    seen[0] += 1", "    if seen[0] % 4 == 0:", "        print('fourth')", "    return x * seen[0]",
             "for _ in range(8): y = f(torch.ones(3))")  # fmt: skip
