@@ -15,9 +15,9 @@ from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
-from dynascope.compiler.lab.recorded_call import CallRecorder
+from dynascope.compiler.lab.recorded_call import CallRecorder, target_id
 from dynascope.compiler.parsing import errors_as
-from dynascope.compiler.report import FixSet, Report
+from dynascope.compiler.report import FixSet, Report, plural
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 
@@ -26,6 +26,9 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
     targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
+    total = sum(kept.calls[id] for id in {*map(target_id, targets)})
+    if report.summary.skipped and len(kept.kept) < total and any(fix.chosen for fix in found.fixes):
+        found.notes.append(f"{len(kept.kept)} of {plural(total, 'call')} repeated: others may break or recompile then")
     programs = found.fixed or [FixedProgram(Plan(), found.before.counts)]
     sets = [_fix_set(program, found, report, targets, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None

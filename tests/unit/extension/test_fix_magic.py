@@ -203,6 +203,9 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     for more in ("", "    if y.sum() > 0: y = -y"):
         report = shell.report("%%compile --fix --backend eager", "for _ in range(3):", "    y = h(torch.ones(2))", more)
         assert report.fix_set.before.graphs == 1, "not repeated once more in the loop"
+    shell("rnn = torch.nn.LSTM(2, 2)", "def r(x): return rnn(x)[0]")
+    report = shell.report("%%compile --fix --backend eager -f r", "for _ in range(3): y = r(torch.ones(1, 2))")
+    assert "note: 1 of 3 calls repeated: others may" in str(report)
     shell("seen = [0]")
     cell = ("def f(x):", "    seen[0] += 1", "    if seen[0] % 4 == 0:", "        print('fourth')", "    return x * seen[0]",
             "for _ in range(8): y = f(torch.ones(3))")  # fmt: skip
