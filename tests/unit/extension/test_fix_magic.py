@@ -193,12 +193,11 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
     text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
     assert (
-        "no fix was tried note: Repeating 3 calls, each by itself, gives 0 recompiles, not 2: no change was tried for the others"
-        in text
+        "no fix was tried note: Repeating 3 calls, each by itself, gives 0 recompiles, not 2: no change was tried for" in text
     )
     shell('exec("def g(x): return x if x.sum() > 0 else -x")')
-    text = str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
-    assert "No change is known: its source cannot be read" in text
+    unread = "No change is known: its source cannot be read"
+    assert unread in str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
     shell("def h(x):", "    torch._dynamo.graph_break()", "    return x + 1")
     for more in ("", "    if y.sum() > 0: y = -y"):
         report = shell.report("%%compile --fix --backend eager", "for _ in range(3):", "    y = h(torch.ones(2))", more)
