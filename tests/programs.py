@@ -66,8 +66,7 @@ class Program:
 
 def check(program: Program, report: Any, shift: int = 0) -> None:
     """Assert that a report says what the program expects; `shift`: number of lines above the program in its cell."""
-    told = [(b.line - shift, b.outcome) for b in report.breaks]
-    assert told == program.places
+    assert [(b.line - shift, b.outcome) for b in report.breaks] == program.places
     lines = [
         tuple(sorted({n.line - shift for n in g.nodes if n.op.startswith("call_") and n.line and n.file.startswith("<")}))
         for g in report.graphs

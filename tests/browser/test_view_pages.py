@@ -47,8 +47,7 @@ def test_readable_with_javascript_off(chromium: Browser, tmp_path: Path) -> None
 
 
 def test_the_legend_says_what_the_marks_mean(open_page: OpenPage) -> None:
-    shown = open_page("loop")
-    legend = shown.root.locator(".dyn-marks")
+    legend = open_page("loop").root.locator(".dyn-marks")
     expect(legend.locator("dl")).not_to_be_visible()
     legend.locator("summary").click()
     expect(legend).to_contain_text("✂graph break: the compiler cannot trace this expression, so Python runs it")

@@ -67,8 +67,7 @@ def test_a_profile_adds_up_and_names_the_device() -> None:
 
 def test_a_backward_on_the_device_belongs_to_its_graph() -> None:
     _, profile = profiled(train, *network())
-    backward = [s for s in profile.segments if s.label.startswith("backward")]
-    assert {s.graph for s in backward} == {"g0", "g1"}
+    assert {s.graph for s in profile.segments if s.label.startswith("backward")} == {"g0", "g1"}
     if ON_GPU:
         assert [s for s in profile.segments if s.kind == "kernel" and s.graph]
 
@@ -149,8 +148,7 @@ def test_a_difference_on_the_device_is_found() -> None:
 
 
 def test_a_graph_runs_on_its_own() -> None:
-    report = dynascope.explain(straight)(square())
-    run = report.run_graph("g0", calls=5)
+    run = dynascope.explain(straight)(square()).run_graph("g0", calls=5)
     assert run.device == ("cuda:0" if ON_GPU else "cpu")
     assert run.compiled_seconds is not None, run.notes
     assert len(run.ops) >= 12

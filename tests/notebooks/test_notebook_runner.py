@@ -156,8 +156,7 @@ FAULTS = {
 def test_planted_faults_are_named(stored: Path, fault: str) -> None:
     index, source, headline, detail = FAULTS[fault]
     edit(stored, index, source)
-    result = run_page(stored, timeout=2)
-    texts = [str(p) for p in result.problems]
+    texts = [str(p) for p in run_page(stored, timeout=2).problems]
     assert texts[0].startswith(f"{stored}, {headline}"), texts
     assert detail in texts[0]
     assert source.splitlines()[0] in texts[0]

@@ -57,8 +57,7 @@ def programs(draw: st.DrawFn) -> list[Function]:
     count = draw(st.integers(1, 3))
     functions = []
     for i in range(count):  # a function calls only those before it; the last one is compiled
-        body = draw(st.lists(statements(i, 1), min_size=1, max_size=4))
-        functions.append(Function(f"f{i}", copies(body)))
+        functions.append(Function(f"f{i}", copies(draw(st.lists(statements(i, 1), min_size=1, max_size=4)))))
     text(functions)  # numbers the lines
     return functions
 

@@ -34,8 +34,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
 
 def content(report: Report) -> dict[str, Any]:
     """What a report says of the program; torch's version, which one record gives, may get lost and is then None."""
-    data = report.to_dict()
-    return {k: v for k, v in data.items() if k not in ("versions", "unread", "notes")}
+    return {k: v for k, v in report.to_dict().items() if k not in ("versions", "unread", "notes")}
 
 
 def mentions(report: Report, intact: Report) -> bool:

@@ -41,8 +41,7 @@ def split_graphs(draw: st.DrawFn) -> tuple[list[Box], list[Edge]]:
 @st.composite
 def fx_graphs(draw: st.DrawFn) -> Nodes:
     """Up to 40 nodes, each of which reads up to three before it."""
-    size = st.tuples(st.floats(4, 300, width=16), st.floats(4, 60, width=16))
-    sizes = draw(st.lists(size, max_size=40))
+    sizes = draw(st.lists(st.tuples(st.floats(4, 300, width=16), st.floats(4, 60, width=16)), max_size=40))
     arcs = {
         (source, target)
         for target in range(1, len(sizes))
@@ -142,7 +141,6 @@ def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     boxes = [Box(f"s{i}", COLUMN, 40) for i in range(5)] + [Box("t", COLUMN, 40)]
     edges = [Edge("s0", "t", "right"), *(Edge(f"s{i}", f"s{i + 1}", "down") for i in range(4))]
     edges += [Edge(f"s{i}", "t", "right") for i in range(1, 5)]
-    routes = split_graph.layout(boxes, edges).routes[5:]
-    lanes = [route[1][0] for route in routes]
+    lanes = [route[1][0] for route in split_graph.layout(boxes, edges).routes[5:]]
     assert lanes == sorted(lanes)
     assert len(set(lanes)) == 4

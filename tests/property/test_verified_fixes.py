@@ -150,8 +150,7 @@ def of_cell(cell: str) -> tuple[Report, str]:
         done = notebook.run(setup, cell, "%%compile --fix --fix-seconds 120 --backend eager --view none", history=True)
     assert (done.names, done.same) == (plain.names, plain.same)
     report = dynascope.last()
-    found = report.fixes_to_apply(conditional=True)
-    after = next(iter(found.cells.values()), cell)
+    after = next(iter(report.fixes_to_apply(conditional=True).cells.values()), cell)
     lines = [line for line in after.removesuffix(RETURNED).splitlines() if not line.startswith(("%%compile", "import torch"))]
     sets = [line for line in lines if line.startswith("torch._dynamo.config")]
     body = textwrap.indent("\n".join(line for line in lines if line not in sets), "    ")

@@ -69,8 +69,7 @@ class Log:
 
 
 def shown(report: Report) -> dict[str, Any]:
-    data = report.to_dict()
-    return {k: v for k, v in data.items() if k != "versions"}
+    return {k: v for k, v in report.to_dict().items() if k != "versions"}
 
 
 # -- forms of a file --------------------------------------------------------------------------------

@@ -95,10 +95,7 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
     [
         (["async def f(x): return x", "y = x * 2"], "put these into a cell of their own"),
         ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x); where other code makes it, use -f M."),
-        (
-            ["def helper(x): return x * 2", "def f(x): return helper(x)"],
-            "add a call, f(...); where other code makes it, use -f f.",
-        ),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "call, f(...); where other code makes it, use -f f."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...); where other code makes it, use -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
     ],

@@ -51,6 +51,5 @@ def test_checks_that_cannot_run_are_a_failure_under_ci_only(
     work = tasks.Work("test", root / ".venv")
     work.environ["PATH"] = "/nowhere"
     tasks.BUILD.mkdir(exist_ok=True)
-    checks = ["front end, tests", "front end, types and format"]
-    assert tasks.frontend_checks(work) == (checks if ci else [])
+    assert tasks.frontend_checks(work) == (["front end, tests", "front end, types and format"] if ci else [])
     assert ("FAILED" if ci else "left out") + " (npm is missing)" in capsys.readouterr().out

@@ -23,8 +23,7 @@ def test_an_old_python_can_read_it_and_needs_nothing(root: Path, name: str) -> N
     tree = ast.parse((root / "tools" / f"{name}.py").read_text(), feature_version=(3, 8))
     modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     modules |= {alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
-    tops = {str(m).partition(".")[0] for m in modules} - {"tools"}
-    assert tops <= set(sys.stdlib_module_names)
+    assert {str(m).partition(".")[0] for m in modules} - {"tools"} <= set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(("version", "fine"), [((3, 9), False), ((3, 10), True), ((3, 14), True), ((3, 15), False)])

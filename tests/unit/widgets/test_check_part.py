@@ -50,5 +50,4 @@ def test_the_errors_are_shown_in_the_graph_and_on_the_lines() -> None:
 def test_a_search_is_offered_where_they_differ(backend: object) -> None:
     torch._dynamo.reset()
     found = dynascope.explain(smooth, backend=backend, check=True)(torch.linspace(-1, 1, 8))
-    check = view_model(found)["check"]
-    assert check["searchable"] == (backend is wrong)
+    assert view_model(found)["check"]["searchable"] == (backend is wrong)

@@ -34,8 +34,7 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
         CompilePhase(name="dynamo", kind="dynamo", count=1, seconds=4.0, self_seconds=4.0),
         CompilePhase(name="compile_file", kind="compiler", count=1, seconds=2.0, self_seconds=2.0),
     ]
-    time = CompileTime(seconds=6.0, elapsed=5.0, phases=phases)
-    line = view_model(Report(compile_time=time))["compile_time"]
+    line = view_model(Report(compile_time=CompileTime(seconds=6.0, elapsed=5.0, phases=phases)))["compile_time"]
     assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
 
 
@@ -58,6 +57,5 @@ def test_a_repeated_block_is_said_with_what_may_compile_it_once() -> None:
     block = RepeatedBlock(
         count=24, ops=4, share=0.99, graphs=["g0"], modules=["layers.0", "layers.23"], functions=["Block.forward"]
     )
-    report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
-    text = " ".join(report.details().split())
+    text = " ".join(Report(compile_time=CompileTime(seconds=1.0, repeats=[block])).details().split())
     assert "(layers.0 … layers.23) is in graph ? 24 times: 99% of the graph. torch.compiler.nested_compile_region is" in text

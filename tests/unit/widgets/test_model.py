@@ -43,8 +43,7 @@ def test_what_can_be_selected_has_a_detail(name: str) -> None:
     assert {row["id"] for row in model["breaks"]} <= set(model["details"])
     assert {c["id"] for c in model["chips"] if "id" in c} <= set(model["details"])
     assert model["first"] in {*model["details"], ""}
-    named = {fact[2] for d in model["details"].values() for fact in d["facts"]} - {""}
-    assert named <= set(model["details"])
+    assert {fact[2] for d in model["details"].values() for fact in d["facts"]} - {""} <= set(model["details"])
 
 
 def test_lines_know_their_graphs_breaks_and_states() -> None:

@@ -62,8 +62,7 @@ def drawn(model: Any, **inputs: torch.Tensor) -> None:
     for graph in report.graphs:
         parts = {part["key"]: part for part in model["details"][graph.id]["parts"]}
         assert parts["graph"]["kind"] == "graph"
-        body = parts["graph"]["body"]
-        assert [n["reads"] for n in body["nodes"]] == positions(graph.nodes)
+        assert [n["reads"] for n in parts["graph"]["body"]["nodes"]] == positions(graph.nodes)
     view = report.view()
     view.close()
     assert "could not be drawn" not in report.to_html() + report.to_svg() + str(report)
