@@ -27,12 +27,8 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
 
 def test_advice_for_another_statement_is_left_out() -> None:
     """A loop cannot be made branchless, nor a choice; only what returns something can keep something from being returned."""
-    hints = [
-        "For the common pattern `if tensor_cond`",
-        "Use `torch.cond`",
-        "If Dynamo is attempting to trace a return",
-        "Use it.",
-    ]
+    returns = "If Dynamo is attempting to trace a return statement"
+    hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", returns, "Use it."]
     sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
     every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
     assert [[words[:2] for words in found[:-1]] for found in every] == [["Us"], ["Fo", "Us", "Us"], ["If", "Us"]]
