@@ -87,6 +87,10 @@ def _off_by(share: float) -> str:
     return f"{share:.0e}" if share else "0"
 
 
+#: a report may have other operations in its graphs
+_SAME = "the same graph breaks and counts"
+
+
 def diff_dict(diff: Diff) -> dict[str, Any]:
     """A diff in sentences: one for each change, what matters most first; a summary; the compile times."""
     counts = {name: f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()}
@@ -100,8 +104,8 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     lines += [*(words for name, words in counts.items() if name != "breaks"), *partial]
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     return {
-        "lines": lines or ["nothing changed"],
-        "summary": " · ".join(parts or counts.values()) or ("not all is known" if partial else "nothing changed"),
+        "lines": lines or [_SAME],
+        "summary": " · ".join(parts or counts.values()) or ("not all is known" if partial else _SAME),
         "times": "compiled in {1} (before: {0})".format(*map(seconds, diff.compile_seconds)),
     }  # fmt: skip
 

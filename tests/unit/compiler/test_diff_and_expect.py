@@ -26,7 +26,7 @@ def test_an_unedited_second_run_has_an_empty_diff() -> None:
     first, second = (explain(broken, backend="eager")(torch.ones(2)) for _ in range(2))
     difference = second.diff(first)
     assert not difference
-    assert difference.lines == ["nothing changed"]
+    assert difference.lines == ["the same graph breaks and counts"]
 
 
 def test_gone_new_and_moved_breaks_are_told_apart() -> None:
@@ -43,7 +43,7 @@ def test_gone_new_and_moved_breaks_are_told_apart() -> None:
 
 def test_a_break_that_moved_only_within_its_line_is_not_worth_a_mention() -> None:
     before, now = (Report(breaks=[found(2, "log(x)", column=c), found(5, "log(x)", column=c)]) for c in (4, 8))
-    assert now.diff(before).lines == ["nothing changed"]
+    assert now.diff(before).lines == ["the same graph breaks and counts"]
     now.breaks[0].outcome = "raised"
     assert now.diff(before).lines == ["now raised: In[1]:2 log(x) (before: resumed)"]
     now.breaks = [found(2, "log(x)", column=8), found(7, "log(x)", column=8)]
@@ -60,7 +60,7 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     allowed = Report(breaks=[found(2, "print(x)", allowed=True)])
     refused = Report(breaks=[found(2, "print(x)", "raised")])
     assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
-    assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(before).lines == ["nothing changed"]
+    assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(before).lines == ["the same graph breaks and counts"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
 
 

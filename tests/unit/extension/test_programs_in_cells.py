@@ -49,4 +49,4 @@ def test_the_same_cell_twice_has_an_empty_diff(program: Program, options: str, s
     first, second = shell.report(*lines), shell.report(*lines)
     assert second.previous is first
     assert not second.diff(first), str(second.diff(first))
-    assert second.diff(first).summary == "nothing changed"
+    assert second.diff(first).summary == "the same graph breaks and counts"
