@@ -200,7 +200,7 @@ class Run:
         has_own, kept = any(b.function == user_name(STATEMENTS) for b in report.breaks), self.calls.kept
         outer = [call.outer for call in kept]
         self.calls.kept = [call for call in kept if (call.outer not in kept if has_own else call not in outer)]
-        report.notes = list(dict.fromkeys([*report.notes, *(e for call in self.calls.kept for e in call.side_effects)]))
+        report.notes[:] = dict.fromkeys([*report.notes, *(e for call in self.calls.kept for e in call.side_effects)])
         show, cells = self.recording.show_progress, self.cells
         profiled = self._call if self._chosen.profile is not None else None
         with self.quiet():
