@@ -63,7 +63,7 @@ def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
     for file in dict.fromkeys(f.file for f in old_functions):
         names = ", ".join(dict.fromkeys(f.name for f in old_functions if f.file == file))
         why = f"{label(file, None)} has changed since it was first loaded"
-        yield f"{why}: line numbers of {names} are of the code that ran, not shown."
+        yield f"{why}: line numbers of {names} are of the code in memory, not of the file."
     if (unknown := report.summary.unknown_breaks) > 0:
         were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
         yield f"{were} known only from a resume function: no record gives the place and the reason"

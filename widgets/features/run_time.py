@@ -185,7 +185,7 @@ def input_words(run: InputRun) -> str:
     words = {
         "failed": f"not measured: {run.error}", "compiled": f"compiled more code in {took}", "eager": f"runs eagerly{why}",
         "recompiled": f"compiled again {plural(run.recompiles, 'time')}{why}; all compiles took {took}",
-    }.get(run.outcome, f"runs partly eagerly{why}" if reasons else "ran from compiled code")  # fmt: skip
+    }.get(run.outcome, f"runs partly eagerly{why}" if reasons else "needs no compile")  # fmt: skip
     if run.seconds is None or run.outcome == "failed":
         return words
     words += f"; a call takes {time_text(run.seconds)}"

@@ -122,7 +122,7 @@ def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, mon
     torch._dynamo.reset()
     file.write_text("# one more line\n" + EDITED)
     assert seen(lambda: program.f(torch.ones(2))).notes == [
-        "edited_program.py has changed since it was first loaded: line numbers of f are of the code that ran, not shown."
+        "edited_program.py has changed since it was first loaded: line numbers of f are of the code in memory, not of the file."
     ]
     file.write_text("# one more line\n# and another\n" + EDITED)
     importlib.invalidate_caches()

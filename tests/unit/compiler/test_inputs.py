@@ -61,7 +61,7 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
         report = explain(lambda x, k: (x + 1, print(), x * ord(k))[2], backend="eager", profile=1, inputs=[
             (torch.ones(2), k) for k in "bcda"])(torch.ones(2), "a")  # fmt: skip
     told = [input_words(run).partition("; ")[0] for run in report.inputs]
-    assert told[1:] == ["runs partly eagerly: Dynamo recompile limit exceeded"] * 2 + ["ran from compiled code"]
+    assert told[1:] == ["runs partly eagerly: Dynamo recompile limit exceeded"] * 2 + ["needs no compile"]
     assert inputs_summary(report).endswith(", 2 run partly eagerly")
 
 
@@ -75,7 +75,7 @@ def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
     report = explain(picky, backend="eager", profile=1, inputs=given)(torch.ones(2))
     assert [r.outcome for r in report.inputs] == ["failed", "failed", "failed", "reused", "recompiled"]
     assert input_words(report.inputs[0]) == "not measured: ValueError: four is too many"
-    assert input_words(report.inputs[3]).startswith("ran from compiled code; a call takes")
+    assert input_words(report.inputs[3]).startswith("needs no compile; a call takes")
     assert (report.error, report.breaks) == (None, [])
     assert [f.status for f in report.frames if f.status != "ignored"] == ["compiled", "compiled"]
 
