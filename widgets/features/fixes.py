@@ -62,7 +62,7 @@ def fixes_summary(report: Report) -> str:
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + ("" if fixes.notes else ": none is known")
     if not fixes.fixes:
-        return "no fix was found" + ("" if fixes.is_complete else " so far")
+        return "no fix was found" + ("" if fixes.is_complete else " so far: not every change was tried")
     count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)
     words = f"{count} fix{'es' * (count > 1)}{f', {asked}' * (0 < asked < count)}{' under a condition' * bool(asked)}"
     gains = (_changes(fixes, is_whole=True), times_with_fixes(report)[0])
