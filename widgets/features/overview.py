@@ -30,7 +30,7 @@ PLACED, FUNCTIONS = 4, 5
 _SETTINGS = {
     "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
     "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
-    "trace_autograd_ops": "`backward()` in the compiled code", "allow_rnn": "an RNN, GRU or LSTM",
+    "trace_autograd_ops": "gradients are computed in the compiled code", "allow_rnn": "an RNN, GRU or LSTM",
 }  # fmt: skip
 #: torch's type of a break -> what happens, and what to do
 _TYPES = {
