@@ -193,7 +193,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
-    report.breaks[0].hints = ["Set torch._dynamo.config.trace_autograd_ops=True"]
+    report.breaks[0].type, report.breaks[0].hints = "Unsupported", ["Set torch._dynamo.config.trace_autograd_ops=True"]
     assert "gradients are computed in the compiled code" in [cause["title"] for cause in shown(report)["causes"]]
 
 
