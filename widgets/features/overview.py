@@ -35,7 +35,7 @@ _SETTINGS = {
 #: torch's type of a break -> what happens, and what to do
 _TYPES = {
     "Data-dependent branching": ("a condition depends on a tensor's value",
-        "use `torch.where` or `torch.cond`, or move the check out of the compiled code"),
+        "move it out of the compiled code, or, for an `if`, use `torch.where` or `torch.cond`"),
     "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
         "move the call out of the compiled code, and pass its result in"),
     "Data dependent operator": ("an operator returns a number or flag that depends on values",

@@ -159,7 +159,7 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
 def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report = model(breaks=12)
     branch = next(b for b in report.breaks if not setting_in(b.hints))
-    assert "use `torch.where` or `torch.cond`, or move" in shown(report)["causes"][0]["fix"]
+    assert "or, for an `if`, use `torch.where` or" in shown(report)["causes"][0]["fix"]
     before = branch.type, branch.hints
     branch.type, branch.hints = "Data dependent operator", ["Consider wrapping the operator into a custom operator"]
     own = next(cause for cause in shown(report)["causes"] if cause["title"].startswith("an operator returns a number"))
