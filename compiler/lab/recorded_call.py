@@ -317,7 +317,7 @@ class RecordedCall:
         self.modes, self.generation = present_modes(), caches.generation()
         #: when functions that are not traced, such as those of graphs, were last called before
         self.ran_before, self.entry = dict(hook_installer.HOOKS.ran), target if entry is None else entry
-        #: the cell's statements that were given up and made the call
+        #: the cell's statements that made the call; they were given up, or broke at it
         self.outer: RecordedCall | None = None
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))

@@ -65,8 +65,8 @@ def fixes_summary(report: Report) -> str:
         return "no fix was found" + ("" if fixes.is_complete else " so far: not every change was tried")
     count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)
     words = f"{count} fix{'es' * (count > 1)}{f', {asked}' * (0 < asked < count)}{' under a condition' * bool(asked)}"
-    gains = (_changes(fixes, is_whole=True), times_with_fixes(report)[0])
-    return f"{words}: " + ", ".join(filter(None, (*gains, "nothing more is captured" * fixes.captures_nothing)))
+    gains = _changes(fixes, is_whole=True), times_with_fixes(report)[0], "nothing more is captured" * fixes.captures_nothing
+    return ": ".join(filter(None, (words, ", ".join(filter(None, gains)))))
 
 
 def _changes(of: Fix | FixSet, *, is_whole: bool = False) -> str:

@@ -71,6 +71,7 @@ def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_w
     report.recompiles.append(replace(report.recompiles[0], frame="f2"))
     report.fixes = [Fix(id="x0", title="Do it", recompile="f1", verdict="verified", removes=["f2"])]
     report.fix_set = FixSet(fixes=["x0"])
+    assert fixes_summary(report) == "1 fix", "nothing is known of what it changes"
     assert "✓ recompile of loss: Do it: verified" in to_text(report)
 
 
