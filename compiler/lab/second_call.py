@@ -61,9 +61,10 @@ def try_hints(
             say(f"tracing the calls again with {name} ({number} of {len(hinted)})")
             ran, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report, best.breaks or 0)
             trial.harm = trial.harm or trial.no_gain_over(best)
-            if trial.harm is None and (harms := _harms(trials, ran)):
-                before = _harms(trials, trials.run(Plan(settings=best.settings), QUICK))  # without the setting
-                trial.harm = next((harm for kind, harm in harms.items() if kind not in before), None)
+            if trial.harm is None and ((other := _difference(trials, ran)) or ran.compiled_again):
+                before = trials.run(Plan(settings=best.settings), QUICK)  # without the setting
+                again = ran.compiles_more_than(before)
+                trial.harm = again if other is None or _difference(trials, before) else other
             report.trials.append(trial)
             best = trial if trial.harm is None else best
     except (TookTooLong, KeyboardInterrupt) as error:
@@ -88,13 +89,12 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[Tria
     return ran, trial
 
 
-def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
-    """What the calls of a trace do wrong, as clauses, by kind: they do other than in eager mode, or compile again each time."""
+def _difference(trials: Trials, ran: TrialResult) -> str | None:
+    """What the calls of a trace do that they do not do in eager mode, as a clause."""
     with trials.eagerly() as run:
         found = [differences(actual, run(call, RECORDED)) for call, actual in zip(trials.calls, ran.observed, strict=True)]
     other = next((one.text for one in found if one is not None and not one.is_condition), None)
-    harms = {name: f"each call then compiles {name} again" for name in ran.compiled_again}
-    return harms if other is None else {"": f"the call then does something else ({other})", **harms}
+    return None if other is None else f"the call then does something else ({other})"
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:

@@ -353,7 +353,9 @@ def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> N
             seen.append(x.sum().item())
             return x + 1
     """)
-    assert chosen(fix(program.f, torch.ones(3)))  # without it, each call compiles both halves of `part`
+    report = fix(program.f, torch.ones(3))
+    assert chosen(report)  # without it, each call compiles both halves of `part`
+    assert "With the fixes, the third of three equal calls in a row still compiles" in str(report.fix_set.notes)
 
 
 def test_an_assert_on_shapes_is_no_condition(make: Make) -> None:

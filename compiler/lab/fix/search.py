@@ -22,7 +22,6 @@ import functools
 import itertools
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -577,10 +576,8 @@ class Search:
             if (now := fix.after).cost > 2 * ((was := before.counts).cost or math.inf):
                 told = f"graph runs {was.graph_runs} → {now.graph_runs}, eager operations {was.eager_ops} → {now.eager_ops}"
                 raise Refused(f"by estimate, a later call is slower: {told}")
-            again = [*(Counter(after.compiled_again) - Counter(before.compiled_again))]
-            if again and len(after.compiled_again) >= len(before.compiled_again):
-                less = "".join(f", not only {name}," for name in before.compiled_again[-1:])
-                raise Refused(f"each call compiles {again[-1]}{less} again, as it guards what the call changes")
+            if again := after.compiles_more_than(before):
+                raise Refused(f"{again}, as it guards what the call changes")
             if isinstance(problem, Recompile) and _frame_name(step.report, problem) in after.compiled_again:
                 raise Refused("each call still compiles it again, as it guards what the call changes")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
@@ -739,6 +736,9 @@ class Search:
             if new := improvement.appeared(step.report, step.plan, *then):
                 stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
+        if again := dict.fromkeys(last.tried.ran.compiled_again):
+            fixed = "With the fixes, the" if last is not self._steps[0] else "The"
+            self.found.notes.append(f"{fixed} third of three equal calls in a row still compiles {listed(again, 3)}")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays
             was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts

@@ -12,6 +12,7 @@ import math
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,6 +68,13 @@ class TrialResult:
             breaks=len(self.report.breaks), graphs=found.graphs, graph_runs=self.graph_runs, eager_ops=self.eager_ops,
             recompiles=None if self.compiled_again else found.recompiles, seconds=self.seconds,
         )  # fmt: skip
+
+    def compiles_more_than(self, before: TrialResult) -> str | None:
+        """What each call compiles again that it did not before, as a clause; None if there is none, or it is less in all."""
+        now, then = self.compiled_again, before.compiled_again
+        more = [*(Counter(now) - Counter(then))]
+        less = "".join(f", not only {name}," for name in then[-1:])
+        return f"each call compiles {more[-1]}{less} again" if more and len(now) >= len(then) else None
 
 
 class Trials:
