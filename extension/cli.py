@@ -29,7 +29,7 @@ from dynascope.compiler.ranks import folder, recorder
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import AGREES
 from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
-from dynascope.compiler.validate import errors_as, save, why_not_savable, with_suggestion
+from dynascope.compiler.validate import check_settings, errors_as, save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.ranks import RankRun
 
@@ -215,9 +215,12 @@ def _print(text: str, stream: TextIO) -> None:
 def _fix(chosen: argparse.Namespace) -> int:
     """Print the patch, or apply it; what fits into no file is always printed."""
     _check(chosen)
+    settings = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
+    with errors_as(UsageError):
+        check_settings(settings)
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
-    report, status = run_script(chosen, fix=Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds))
+    report, status = run_script(chosen, fix=settings)
     report.patched_by = "" if chosen.apply else "dynascope fix --apply"
     status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)

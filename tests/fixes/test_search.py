@@ -338,8 +338,7 @@ def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> N
             meter.n += 1  # outside of graphs; with the number captured, the graph's guards ask about it
             return y
     """)
-    report = fix(program.f, torch.ones(3))
-    assert not chosen(report)
+    assert not chosen(report := fix(program.f, torch.ones(3)))
     assert "refused, each call compiles f again, as it guards what the call changes" in " ".join(str(report).split())
     program = make("""
         seen = []
@@ -353,8 +352,7 @@ def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> N
             seen.append(x.sum().item())
             return x + 1
     """)
-    report = fix(program.f, torch.ones(3))
-    assert chosen(report)  # without it, each call compiles both halves of `part`
+    assert chosen(report := fix(program.f, torch.ones(3)))  # without it, each call compiles both halves of `part`
     assert "With the fixes, the third of three equal calls in a row still compiles" in str(report.fix_set.notes)
 
 

@@ -42,6 +42,7 @@ def test_update(make: Maker, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["test", "nowhere.ipynb"], "dynascope: nowhere.ipynb: no such file or folder"),
         (["run", "nowhere.py"], "dynascope: nowhere.py: no such file"),
+        (["fix", "--fix-seconds", "-1", __file__], "dynascope: --fix-seconds takes a number, at least 0, not -1.0"),
         (["report", "nowhere"], "dynascope: nowhere: no such file or folder"),
         (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the name must end in one of .html .json .svg .dot .txt"),
         (["run", "-o", "/dev/null/a.html", __file__], "dynascope: -o /dev/null/a.html: /dev/null is not a writable folder"),

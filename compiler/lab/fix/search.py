@@ -736,9 +736,9 @@ class Search:
             if new := improvement.appeared(step.report, step.plan, *then):
                 stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
-        if again := dict.fromkeys(last.tried.ran.compiled_again):
+        if names := dict.fromkeys(last.tried.ran.compiled_again):
             fixed = "With the fixes, the" if last is not self._steps[0] else "The"
-            self.found.notes.append(f"{fixed} third of three equal calls in a row still compiles {listed(again, 3)}")
+            self.found.notes.append(f"{fixed} third of three equal calls in a row still compiles {listed(names, 3)}")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays
             was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts
