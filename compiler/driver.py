@@ -196,10 +196,7 @@ class Run:
         from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
-        # statements that were given up are repeated, or what they called: not both
-        has_own, kept = any(b.function == user_name(STATEMENTS) for b in report.breaks), self.calls.kept
-        outer = [call.outer for call in kept]
-        self.calls.kept = [call for call in kept if (call.outer not in kept if has_own else call not in outer)]
+        self.calls.choose(statements=any(b.function == user_name(STATEMENTS) for b in report.breaks))
         report.notes[:] = dict.fromkeys([*report.notes, *(e for call in self.calls.kept for e in call.side_effects)])
         show, cells = self.recording.show_progress, self.cells
         profiled = self._call if self._chosen.profile is not None else None
@@ -274,8 +271,12 @@ class Run:
                     self._measured.insert(0, ("inputs: not shown", partial(inputs.annotate_inputs, tried=tried)))
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that dynascope itself compiles was called")
-        if self._chosen.keep and (again := caches.compiles() - before) > 0:
-            self.notes.append(f"--keep: the recompile limit counts what repeated calls compiled ({plural(again, 'frame')})")
+        again = range(before, caches.compiles())
+        self.calls.repeatable.update(again)
+        if self._chosen.keep and again:
+            self.notes.append(
+                f"--keep: the recompile limit counts what repeated calls compiled ({plural(len(again), 'frame')})"
+            )
 
 
 @contextlib.contextmanager

@@ -540,8 +540,11 @@ class CallRecorder:
         self.kept: list[RecordedCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
-        #: whether a call through `watch` compiled something but was not copied, because a limit was reached
-        self.is_full = False
+        #: the numbers of the compiles, counted from Dynamo's last reset, that need not be repeated or that a copied call made
+        self.repeatable: set[int] = set()
+        self._started = caches.compiles()
+        #: whether the kept calls are all that compiled something, once `choose` has been called
+        self.is_whole = False
         #: how many calls through `watch` there were
         self.count = 0
         #: id of a target -> how many calls there were, if calls are kept
@@ -604,14 +607,19 @@ class CallRecorder:
 
     def _keep(self, call: RecordedCall | None, target: int, compiles: int) -> None:
         """Keep the first call of a target, or one that compiled something; None: its arguments were not copied."""
-        compiled = caches.compiles() != compiles
-        if call is None:
-            self.is_full |= compiled and self._keeps
-        elif compiled or self.calls[target] == 1:
+        compiled = range(compiles, caches.compiles())
+        if call is not None and (compiled or self.calls[target] == 1):
+            self.repeatable.update(compiled)
             if call.refusal is not None:
                 self.refusals.append(call.refusal)
             else:
                 self.kept.append(call)
+
+    def choose(self, *, statements: bool) -> None:
+        """End the run: repeat what statements that were given up have called, or else the statements themselves, not both."""
+        self.is_whole = self.repeatable.issuperset(range(self._started, caches.compiles()))
+        outer = [call.outer for call in self.kept]
+        self.kept = [call for call in self.kept if (call.outer not in self.kept if statements else call not in outer)]
 
     def _count_and_may_copy(self, target: Any) -> bool:
         """Count one more call; returns whether its arguments may be copied."""

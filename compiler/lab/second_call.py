@@ -18,7 +18,7 @@ from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
-from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
+from dynascope.compiler.lab.recorded_call import MOST_CALLS, CallRecorder, RecordedCall, Say
 from dynascope.compiler.report import Break, Report, Trial, label, listed, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
@@ -127,9 +127,10 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
         return "a cell's statements would be repeated with its variables as they were before the run: a first call again"
     if any(call.lacks_hooks for call in calls.kept):
         return "hooks of its modules have been removed since"
-    if calls.is_full:
-        return "not every call that compiled something could be recorded: there were too many calls"
-    return next(iter(calls.refusals), None if calls.kept else "nothing that dynascope itself compiles was called")
+    if calls.refusals or not calls.kept:
+        return next(iter(calls.refusals), "nothing that dynascope itself compiles was called")
+    only = f"only calls of what dynascope itself compiles, {MOST_CALLS} at most"
+    return None if calls.is_whole else f"not all that was compiled can be repeated, {only}"
 
 
 def _place(broken: Break) -> tuple[str, int, int | None, int | None]:

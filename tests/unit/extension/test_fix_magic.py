@@ -212,5 +212,9 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     text = " ".join(str(shell.report("%%compile --second-call --backend eager", *cell)).split())
     assert "in eager mode" not in text
     assert "second call: not traced: traced again, calls in a row compile code that each alone does not" in text
+    cell = ("@torch.compile(backend='eager')", "def own(x): return print('no part of what is repeated') or x", "own(f(x))")
+    for option, told in ("--second-call", "not traced: not all that was"), ("--fix", "no change was tried for the others"):
+        text = " ".join(str(shell.report(f"%%compile {option}", "def f(x): return x + 1", "x = torch.ones(1)", *cell)).split())
+        assert (told in text, "in eager mode" in text) == (True, False), "only a part of the run was traced again"
     cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
     assert "no fix was tried: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
