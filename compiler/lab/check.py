@@ -107,7 +107,7 @@ def outcome(compiled: Observation, eager: Observation, varying: Container[str] =
     raised = _raised(compiled, eager)
     checked = Check(not_compared=eager.opaque, differences=[*raised])
     if eager.backward_error and not compiled.backward_error:
-        checked.not_compared = [*eager.opaque, f"gradients: backward() in the eager call raises {eager.backward_error}"]
+        checked.not_compared = [*eager.opaque, f"gradients: autograd.grad in the eager call raises {eager.backward_error}"]
     for what, expected in eager.parts.items():
         if what == "gradients" and raised:
             continue
