@@ -52,14 +52,16 @@ def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[In
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
-            tried.append(InputResult(InputRun(arguments=described(args, kwargs))))
+            tried.append(InputResult(run := InputRun(arguments=described(args, kwargs))))
             # a method of a class gets the recorded object, unless one is given
             own = like.arguments[0][:1] if is_method else ()
             args = args if [*map(type, args[:1])] == [*map(type, own)] else (*own, *args)
             with like.modes():
                 _try(tried[-1], RecordedCall(like.target, args, kwargs, entry=like.entry), calls)
-            if tried[-1].run.error == INTERRUPTED:
+            if run.error == INTERRUPTED:
                 break
+            if run.error is not None and type(value) is list and len(args) < sum(map(len, like.arguments)):
+                run.error += " (a list is one argument: give tuple(batch) for several)"
     except KeyboardInterrupt:
         if tried and tried[-1].measured is None:
             tried[-1].run.error = INTERRUPTED
@@ -130,16 +132,13 @@ class _Words(reprlib.Repr):
         kind = type(x).__name__
         if not isinstance(x, torch.Tensor):
             return f"{kind} {x.dtype}{list(x.shape)}" if is_array(x) else kind
-        words = [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}"]
-        if type(x) is not torch.Tensor:
-            words.insert(0, kind)
+        words = [kind] * (type(x) is not torch.Tensor) + [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}"]
         if x.layout is not torch.strided:
             words.append(str(x.layout).removeprefix("torch."))
         elif not x.is_contiguous():
             words.append(f"strides {list(x.stride())}")
-        if x.device.type != "cpu":
-            words.append(str(x.device))
-        return " ".join([*words, "requires_grad"] if x.requires_grad else words)
+        words += [str(x.device)] * (x.device.type != "cpu") + ["requires_grad"] * x.requires_grad
+        return " ".join(words)
 
 
 # -- the report ------------------------------------------------------------------------------------------------
@@ -150,8 +149,7 @@ def annotate_inputs(report: Report, tried: Sequence[InputResult]) -> None:
     error = report.error
     if error is not None and error.caught and any(t.run.error and t.run.error.startswith(error.type) for t in tried):
         report.error = None  # it was caught here, and is shown with its input
-    notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
-    report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
+    report.notes[:] = dict.fromkeys([*report.notes, *(n for t in tried if t.measured is not None for n in t.measured.notes)])
     for one in tried:
         _complete(one, report)
     report.inputs = [one.run for one in tried]
@@ -168,9 +166,8 @@ def _complete(tried: InputResult, report: Report) -> None:
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
     # where it is not the same one in each version, which of them would do is not known
-    run.failed_guards = [
-        r.failed_guards[0] for r in again if len({(g.kind, g.source, g.dimension) for g in r.failed_guards}) == 1
-    ]
+    alike = (r.failed_guards for r in again if len({(g.kind, g.source, g.dimension) for g in r.failed_guards}) == 1)
+    run.failed_guards = [guards[0] for guards in alike]
     ran: list[str | None] = []
     if measured is not None and measured.failed is None:
         run.seconds, run.spread = statistics.median(measured.compiled), quartiles(measured.compiled)

@@ -32,15 +32,14 @@ _ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
 def try_hints(
     report: Report, calls: CallRecorder, profiled: RecordedCall | None, settings: Settings, cells: CellResolver | None, say: Say
 ) -> None:
-    """Set the report's trials, and `first_call_only` of its breaks; a note says why not, or which hints were not tried.
+    """Set the report's trials, and `first_call_only` of its breaks; a note says what was not tried, if it was asked for.
 
     Each setting is tried together with those that helped before it.  The profiled call is timed in each trace, if all that it
     does is undone.
     """
-    if not (report.own_breaks or settings.second_call):
-        return
+    notes = report.notes if settings.second_call else []  # else the advice says which hints were not tried
     if (why_not := refusal(report, calls) if report.own_breaks else "the report has no graph breaks") is not None:
-        report.notes.append(f"second call: not traced: {why_not}")
+        notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
     if profiled is not None and report.profile is not None and not profiled.side_effects:
@@ -52,7 +51,7 @@ def try_hints(
         second, best = _traced(trials, Plan(), report, len(report.own_breaks) - 1)
         best.harm = "calls in a row compile code that each alone does not" if second.varies else best.harm
         if best.harm is not None:
-            report.notes.append(f"second call: not traced: traced again, {best.harm}")
+            notes.append(f"second call: not traced: traced again, {best.harm}")
             return
         annotate_second_call(report, second.report, calls)
         report.trials = [best]
@@ -69,7 +68,7 @@ def try_hints(
             best = trial if trial.harm is None else best
     except (TookTooLong, KeyboardInterrupt) as error:
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else "the time limit was reached"
-        report.notes.append(f"second call: {why}: not every hint of the compiler was tried")
+        notes.append(f"second call: {why}: not every hint of the compiler was tried")
 
 
 def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[TrialResult, Trial]:

@@ -169,16 +169,16 @@ class ActiveRegions:
         """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
         every = [*self.spans, *(span for _, _, span in self._functions)]
         origins = {span.region: FlagOrigin(kind="option", name=span.region.target) for span in every}
-        blocks: dict[tuple[str | None, int | None], FlagOrigin]
-        blocks = {(span.file, line): origins[span.region] for span in every for line in span.with_lines}
         for source in report.sources:
             if source.file == self.cell.file:
                 source.regions = [
                     RegionLines(first=s.first, last=s.last, error_on_graph_break=s.region.flag, set_by=origins[s.region])
                     for s in self.spans
                 ]
-        for broken in (b for b in report.breaks if b.region.kind == "with"):
-            broken.region = blocks.get((broken.region.file, broken.region.line), broken.region)
+        for b in (b for b in report.breaks if b.region.kind == "with"):
+            begin = (s for s in every if s.file == b.region.file and b.region.line in s.with_lines)
+            # of two with this flag that begin at the same line, the outer one: all that is in the inner one is in it, too
+            b.region = next((origins[s.region] for s in begin if s.region.flag == b.error_on_graph_break), b.region)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         report.notes += [f"{r} had no effect: fullgraph=True wins over it." for r in self.regions if self.settings.fullgraph]
         for span in every:

@@ -138,10 +138,9 @@ class CellRun:
         if settings.inputs is not None:
             takes_inputs = bool(settings.function or definitions(self.cell, namespace))
             check_inputs(settings.inputs, namespace, bound, takes_inputs=takes_inputs)
-        for name in settings.function:
+        for name in (name for name in settings.function if name.split(".")[0] not in bound):
             with errors_as(UsageError, f"cannot compile {name}: "):
-                if name.split(".")[0] not in bound:
-                    find_target(name, namespace)
+                find_target(name, namespace)
 
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
@@ -149,15 +148,14 @@ class CellRun:
         use_raw_texts(self.shell, report, self.cell.file)
         report.patched_by = "%fix"
         has_functions = self.compiles and report.compiled not in ([], [user_name(STATEMENTS)])
-        self.key = self.key or cell_id(self.shell) or (tuple(report.compiled) if has_functions else self.cell.text)
+        code = "\n".join(line for line in self.cell.text.split("\n") if line[:1] != "#")  # whatever the options of its magic
+        self.key = self.key or cell_id(self.shell) or (tuple(report.compiled) if has_functions else code)
         previous = add_to_history(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
             display.view.command = self.command
-            display.view.diff = guarded(
-                "What changed", lambda: report.diff(previous).to_dict() if previous is not None else None, lambda _: None
-            )
+            display.view.diff = guarded("What changed", lambda: previous and report.diff(previous).to_dict(), lambda _: None)
             if self.attach is not None:
                 self.attach(self, display)
         display.finish(report)
@@ -241,10 +239,12 @@ class CompiledCell:
             notes += [f"{d.name} was left unchanged: it is {d.refused}." for d in refused]
         if users_own:
             return value
-        # what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules and objects
+        # what its own statements ran eagerly and `-f` compiles; beside compiled code, no functions and methods from elsewhere
         is_some, called = self.run.recording.has_graphs, entry_points.called
         values = {name: self.namespace.get(name.partition(".")[0]) for name in entry_points.uncompiled}
-        names = [n for n, v in values.items() if not is_some or is_module(v) or not ("." in n or isinstance(v, FunctionType))]
+        files = {n: v.__code__.co_filename for n, v in values.items() if type(v) is FunctionType}
+        told = {n for n, v in values.items() if is_module(v) or (files[n] == self.cell.file if n in files else "." not in n)}
+        names = [n for n in values if n in told or not is_some]
         if names:
             options = " ".join(f"-f {name}" for name in (*called, *names))
             notes.append(f"{', '.join(names)} ran eagerly: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")

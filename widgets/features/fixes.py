@@ -220,11 +220,16 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
 
 
 def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
-    """The chosen fixes as diffs, and for the first breaks and recompiles without one, the changes that were considered."""
+    """The chosen fixes as diffs, and for the first breaks and recompiles without one, the changes that were considered.
+
+    `most`: breaks and recompiles; 0: only what all fixes do, or why no change was tried.
+    """
     report, summary = places.report, fixes_summary(places.report)
     if not summary or report.fix_set is None:
         return []
     out, fixes = ["", *terminal.wrap(summary, "", 5, "bold")], report.fixes or []
+    if fixes and not most:
+        return out
     for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
@@ -234,11 +239,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
         out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 12) if row["assumption"] else []
-    vain: list[str] = []
-    for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
-        own = considered(report, [id])
-        if not any(fix.chosen for fix in own):
-            vain += [f"✗ {_removed(fix, places)}{fix_words(fix)}" for fix in own[:3]]
+    ids = [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]
+    each = [considered(report, [id]) for id in ids]
+    vain = [f"✗ {_removed(fix, places)}{fix_words(fix)}" for own in each if not any(f.chosen for f in own) for fix in own[:3]]
     # without any, the repeated calls may break elsewhere
     vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
     for words in list(dict.fromkeys(vain))[: 3 * most]:

@@ -60,13 +60,13 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     small, most = shown is None, MOST if shown is None else 1
     head += t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
     head += t.part("What to do first", lambda: first_lines(recommendation(places), t))
-    fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
+    fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST if small else 0))
     skipped = t.part("The skipped frames", lambda: skipped_lines(places, t, MOST if small else 3))
     run_time = t.part("The run time", lambda: run_time_lines(places, t, MOST))
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))
     notes = t.part("The notes", lambda: note_lines(report, t, MOST if small else 2, 40 if whole else 3))
     if shown is not None:
-        brief = [*skipped, *fixes[: 2 if report.fixes else 6], *run_time[:2], *inputs[:2], *notes]
+        brief = [*skipped, *fixes, *run_time[:2], *inputs[:2], *notes]
         room = SCREEN - len(head) - len(brief)
         return head + t.part("The overview", lambda: overview_lines(shown, t, room)) + brief
     return [

@@ -197,6 +197,9 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive(monkeypatch: pyt
     monkeypatch.setattr("dynascope.compiler.lab.profile.timed", timed)
     explained = explain(quick, backend="eager", profile=3, on_progress=lambda s: stages.append(s["stage"]))
     assert [(trial.breaks, trial.seconds) for trial in explained(torch.ones(3)).trials or []] == [(2, 1.0), (0, 1.0)]
+    stages.clear()
+    monkeypatch.setattr("dynascope.compiler.lab.second_call._UNASKED", (0.0, 0.0))
+    assert "second call" not in str(explained(torch.ones(3)).notes), "nobody has asked for one"
 
 
 class Metric:

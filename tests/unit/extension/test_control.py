@@ -139,14 +139,12 @@ def test_regions_keep_lines_names_and_values(shell: Any) -> None:
 
 def test_the_lines_of_regions_are_in_the_report_also_where_nothing_breaks(shell: Any) -> None:
     flags = "--region 3=allow --region outer=error"
-    report = shell.report("\n".join([f"%%compile {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "x = x * 3"))
+    cell = [line.replace("torch._dynamo.graph_break()", "x = x * 3") for line in CELL]
+    report = shell.report(f"%%compile {flags}", *cell)
     assert report.breaks == []
-    assert [(r.first, r.last, r.error_on_graph_break, r.set_by.name) for r in report.sources[0].regions] == [
-        (6, 7, True, "outer"), (3, 3, False, "3"),
-    ]  # fmt: skip
-    silent = shell.report(
-        "\n".join([f"%%compile --fullgraph {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "")
-    )
+    found = [(r.first, r.last, r.error_on_graph_break, r.set_by.name) for r in report.sources[0].regions]
+    assert found == [(6, 7, True, "outer"), (3, 3, False, "3")]
+    silent = shell.report(f"%%compile --fullgraph {flags}", *cell)
     assert silent.sources[0].regions == []  # fullgraph wins over them
 
 
@@ -427,5 +425,7 @@ def test_notebook_plumbing_is_no_skipped_frame(shell: Any) -> None:
 def test_the_path_to_a_stop_is_that_of_the_call_which_stopped(shell):
     shell("def log(h): print(h.shape)")
     cell = "def block(x):", "    log(x + 1)", "    log(x + 2)", "block(x)"
-    assert shell("%%compile -o report --error-on-graph-break --region 3=allow", *cell).error is not None
-    assert [e.line for e in shell.ns["report"].breaks[0].stack] == [4, 1]
+    for flag, name in (("--error-on-graph-break", None), ("--region block=error", "block")):  # both regions begin at line 3
+        assert shell(f"%%compile -o report {flag} --region 3=allow", *cell).error is not None
+        assert [e.line for e in shell.ns["report"].breaks[0].stack] == [4, 1]
+        assert shell.ns["report"].breaks[0].region.name == name

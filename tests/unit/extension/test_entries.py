@@ -38,17 +38,9 @@ def test_a_nested_function_of_an_edited_cell_belongs_to_it(shell):
 
 
 def test_module_class_of_the_cell(shell):
-    report = shell.report(
-        "%%compile",
-        "class Net(torch.nn.Module):",
-        "    def forward(self, x):",
-        "        torch._dynamo.graph_break()",
-        "        return x + 1",
-        "    def twice(self, x):",
-        "        return x * 2",
-        "net = Net()",
-        "net(x), net.twice(x), net.eval()",
-    )
+    report = shell.report("%%compile", "class Net(torch.nn.Module):", "    def forward(self, x):",
+                          "        torch._dynamo.graph_break()", "        return x + 1", "    def twice(self, x): return x * 2",
+                          "net = Net()", "net(x), net.twice(x), net.eval()")  # fmt: skip
     assert report.compiled == ["Net"]
     assert report.summary.breaks == 1
     assert {f.name for f in report.frames if f.status == "compiled"} == {"Net", "twice"}
@@ -220,13 +212,7 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
     inlined = shell.report("%%compile", "@torch.compile", *HELPER, "def outer(x): return helper(x)", "outer(x)")
     assert inlined.compiled == ["outer"]
     assert inlined.notes == ["helper was traced into what calls it: its own settings do not apply there."]
-    shell(
-        "def own(module, _):",
-        "    seen.append(1)",
-        "    return module",
-        "seen = []",
-        "helper = torch.compile(helper, backend=own)",
-    )
+    shell("def own(module, _): return seen.append(1) or module", "seen = []", "helper = torch.compile(helper, backend=own)")
     for call, times in (("outer(x)", 0), ("helper(x) + 1", 1)):  # the cell's statements call it by itself
         notes = shell.report("%%compile", f"y = {call}").notes
         assert any("helper was traced" in note for note in notes) == (times == 0)
@@ -243,10 +229,11 @@ def test_compiled_function_that_is_not_called(shell):
 
 
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
-    cell = ["def make(k):", "    return lambda t: t * k", "h = make(3)", "y = h(x)"]
-    assert shell.report("%%compile", *cell).notes == ["h ran eagerly: to compile it, use -f make -f h."]
-    assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1
-    assert shell.ns["y"].tolist() == [3] * 3
+    for k, own in (("2", 0), ("x + 1", 1)):  # what makes it has a graph of its own, or none
+        cell = ["def make(k):", "    k = k + 1", "    return lambda t: t * k", f"h = make({k})", "y = h(x)"]
+        assert shell.report("%%compile", *cell).notes == ["h ran eagerly: to compile it, use -f make -f h."]
+        assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1 + own
+        assert shell.ns["y"].tolist() == [3] * 3
 
 
 @pytest.mark.parametrize("decorator", ["torch.no_grad()", "torch.no_grad", "torch.inference_mode()", "torch.autocast('cpu')"])

@@ -104,6 +104,7 @@ def test_report_is_bound_and_saved(shell, tmp_path):
     report = shell.report(f"%%compile -o rep --save '{tmp_path}/r.json'", "x + 1")
     assert shell.ns["rep"] is report
     assert json.loads((tmp_path / "r.json").read_text())["schema"] == 2
+    assert shell.report("%%compile --check", "x + 1").previous is report, "the same code, whatever the options"
 
 
 def test_save_that_fails_keeps_the_cells_own_error(shell, tmp_path):

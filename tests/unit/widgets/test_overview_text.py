@@ -212,7 +212,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     counted = f"1 fix: graph breaks 12 → 9, recompiles {len(again)} → {len(again) - 2}, graphs 20 → 15 in the repeated calls"
     assert found["first"].startswith(f"apply {counted}. report.patch() is the diff")
     assert found["more"][0] == "Fix: Do it once (verified): graph breaks 12 → 9 in the repeated calls."
-    assert counted in " ".join(to_text(report).split())
+    assert " ".join(to_text(report, width=60).split()).count(counted) == 2, "the heading of the fixes is whole, too"
     before.seconds, after.seconds = 2.0, 1.0
     assert advice(report)["first"].startswith(f"apply {counted}, 2.00 s → 1.00 s a call. ")
     after.seconds = 3.0

@@ -30,9 +30,7 @@ def test_one_break() -> None:
 
 def test_skips_recompiles_and_errors_are_told() -> None:
     assert "– skipped frame decode at In[3]:8: because of the break at In[3]:11" in to_text(loop(), colour=False)
-    assert "↻ recompile 0/1 of f (0.21 s)\n    n was 2 when it was compiled, and is not now" in to_text(
-        recompiled(), colour=False
-    )
+    assert "↻ recompile 0/1 of f (0.21 s)\n    n was 2 when it was compiled, and is not now" in to_text(recompiled())
     assert "✗ Unsupported at In[3]:4" in to_text(refused(), colour=False)
 
 
