@@ -18,7 +18,7 @@ from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
-from dynascope.compiler.lab.recorded_call import MOST_CALLS, CallRecorder, RecordedCall, Say
+from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
 from dynascope.compiler.report import Break, Report, Trial, label, listed, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
@@ -128,8 +128,8 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
         return "hooks of its modules have been removed since"
     if calls.refusals or not calls.kept:
         return next(iter(calls.refusals), "nothing that dynascope itself compiles was called")
-    only = f"only calls of what dynascope itself compiles, {MOST_CALLS} at most"
-    return None if calls.is_whole else f"not all that was compiled can be repeated, {only}"
+    part = "not all that was compiled can be repeated, only the first calls of what dynascope itself compiles"
+    return None if calls.is_whole else part
 
 
 def _place(broken: Break) -> tuple[str, int, int | None, int | None]:
