@@ -178,11 +178,8 @@ class BreakTable:
 
     def ended(self, record: CompileRecord, frame: Frame) -> str | None:
         """Record the break that ended a compiled frame's graph; returns its id, or None if no break is known."""
-        end = record.graph_end
-        if end is not None and not end.graph_break:
-            return None
-        texts = [dynamo_texts.read_break(t) for t in record.break_texts]
-        if end is None and not texts:
+        end, texts = record.graph_end, dynamo_texts.read_breaks(record.break_texts)
+        if not (texts if end is None else end.graph_break):
             return None
         stack = (list(end.stack) or [end.location]) if end is not None else []
         # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
@@ -220,7 +217,7 @@ class BreakTable:
 
         The flags that were in force at these breaks are unknown.
         """
-        texts = [dynamo_texts.read_break(t) for t in record.break_texts]
+        texts = dynamo_texts.read_breaks(record.break_texts)
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags(), record.callers)
@@ -233,7 +230,8 @@ class BreakTable:
         if not compile_records.is_break(record):
             return None
         text, known = compile_records.text_of(record), compile_records.stack_of(record)
-        stack = known or self.printed_stack(text, record) or _failed_line(record)
+        # the exception may be of the failure to handle a break that was deeper
+        stack = max(known, self.printed_stack(text, record), key=len) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
         id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end, len(stack)), record.callers)
@@ -241,22 +239,20 @@ class BreakTable:
         hit.block = self.block(record, frame, hit, text)
         return id
 
+    def named_line(self, record: CompileRecord) -> StackEntry | None:
+        """The user's line that the message of an error names; None if it names none."""
+        stack = reversed(compile_records.text_of(record).stack)
+        return next((e.entry(self.cell_of) for e in stack if not in_torch(e.file)), None)
+
     def block(self, record: CompileRecord, frame: Frame, hit: Hit, text: BreakText) -> StackEntry | None:
         """The first line of the loop, `with` or `try` because of which Dynamo skipped the frame, if that is known."""
-        at = Location(frame.file, hit.line or 0, frame.code_name)
         said = text.parts[-1].reason if text.parts else ""
         tries = [s.location for s in record.frame_end.stopped if s.in_try] if record.frame_end else []
-        if hit.outcome != "skipped" or frame.code_name.startswith("<"):  # a comprehension has its loop in an expression
+        words = "for while" if _LOOP.search(said) else "with" if "GenericContextWrapping" in said else "try" if tries else ""
+        if hit.outcome != "skipped" or frame.code_name.startswith("<") or not words:  # a comprehension's loop is an expression
             return None
-        if _LOOP.search(said):
-            keywords = ["for", "while"]
-        elif "GenericContextWrapping" in said:
-            keywords = ["with"]
-        elif tries:
-            keywords, at = ["try"], tries[-1]  # the outermost one
-        else:
-            return None
-        first = lines.block_at(at.file, at.line, *keywords)
+        at = tries[-1] if words == "try" else Location(frame.file, hit.line or 0, frame.code_name)  # the outermost `try`
+        first = lines.block_at(at.file, at.line, *words.split())
         return Location(at.file, first, at.function).entry(self.cell_of) if first is not None else None
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:

@@ -356,10 +356,9 @@ def nothing_to_compile(record: CompileRecord) -> bool:
 
 def text_of(record: CompileRecord) -> dynamo_texts.BreakText:
     """The compiler's text about what stopped the frame, parsed."""
-    said = record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message
-    text = dynamo_texts.read_break(said)
-    if not text.stack and record.error_text:
-        text.stack = dynamo_texts.stack_of(record.error_text)
+    texts = dynamo_texts.read_breaks(record.break_texts) if is_break(record) else []
+    text = texts[-1] if texts else dynamo_texts.read_break(error_of(record).message)
+    text.stack = text.stack or dynamo_texts.stack_of(record.error_text or "")
     return text
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import FailedGuard, FailedGuardKind, Undecided
+from dynascope.compiler.report.formatting import first_line
 from dynascope.compiler.source.origin import torch_folder
 
 _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
@@ -25,17 +26,18 @@ _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]
 _REASON = re.compile(r"^Graph Break Reason: ?", re.M)
 _CHAIN = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
 _END_OF_MESSAGE = re.compile(
-    r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M
+    r"^(?:User code traceback:|from user code:|User stack:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M
 )
 _LEAD = re.compile(
     r"^(?:Encountered graph break when attempting to trace|Encountered graph break that we cannot resume from"
     r"|Failed to handle graph break gracefully)[^\n]*:\n\n",
     re.M,
 )
+_UNHANDLED = re.compile(r"^Graph Break Reason: (?:Encountered graph break that we cannot resume|Failed to handle)", re.M)
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
 _STACK_HEADING = re.compile(
-    r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M
+    r"^(?:User code traceback:|from user code:|User stack:|The graph break occurred in the following user code:)", re.M
 )
 #: lines between the entries of a stack: the first with TORCHDYNAMO_VERBOSE, the second for recursive functions
 _BETWEEN = ("==========", "  [Previous line repeated")
@@ -109,9 +111,7 @@ def read_break(text: str) -> BreakText:
     elif skip := _SKIP_HEADER.search(text):
         # here, torch prints the stack first, and the exception last, in a traceback
         start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
-    body = _LEAD.sub("", text[start:], count=1)
-    tail = _END_OF_MESSAGE.search(body)
-    message = body[: tail.start()] if tail else body
+    message = _END_OF_MESSAGE.split(_LEAD.sub("", text[start:], count=1), 1)[0]
     if start > len(result.text) and message.strip():
         result.text += f"\n\n{message.rstrip()}"
     result.parts = [_part(p) for p in _CHAIN.split(message) if p.strip()]
@@ -119,6 +119,19 @@ def read_break(text: str) -> BreakText:
     if result.line is None and result.stack:
         result.file, result.line = result.stack[-1].file, result.stack[-1].line
     return result
+
+
+def read_breaks(texts: list[str]) -> list[BreakText]:
+    """Parse the texts of one compile; a failure to handle the break before it, at the same place, becomes a part of it."""
+    results = list[BreakText]()
+    for text in map(read_break, texts):
+        place, before = ([(e.file, e.line) for t in which for e in t.stack] for which in ([text], results[-1:]))
+        if place and before[: len(place)] == place and _UNHANDLED.search(text.text):
+            results[-1].text += f"\n\n{text.text}"
+            results[-1].parts += text.parts
+        else:
+            results.append(text)
+    return results
 
 
 def message_of(traceback_text: str) -> str:
@@ -143,8 +156,7 @@ def _part(text: str) -> Part:
     matches = [match for text in (part.explanation, context) for pattern in _ERRORS if (match := pattern.search(text))]
     part.error = _error(matches[0]) if matches else FALSE if _FALSE.match(context) else ""
     part.hints = [_MISPLACED.sub("torch._dynamo.config.", "\n".join(lines)) for name, lines in fields if name == "Hint"]
-    first = fields[0][1] or [""]
-    part.reason = _CODE.sub(r"\1", " ".join(first[:2]) if first[0].endswith(":") else first[0])
+    part.reason = _CODE.sub(r"\1", first_line("\n".join(fields[0][1])))
     return part
 
 
@@ -167,11 +179,8 @@ def entries(text: str) -> list[Location]:
 
 def stack_of(text: str) -> list[Location]:
     """The user's stack printed after one of the headings of `_STACK_HEADING`, outermost first."""
-    heading = _STACK_HEADING.search(text)
-    if not heading:
-        return []
     entries: list[Location] = []
-    for line in text[heading.end() :].splitlines()[1:]:
+    for line in "".join(_STACK_HEADING.split(text, 1)[1:]).splitlines()[1:]:
         match = _ENTRY.match(line)
         if match:
             entries.append(Location(match["file"], int(match["line"]), match["function"]))
@@ -180,9 +189,7 @@ def stack_of(text: str) -> list[Location]:
             start, count = len(marks["before"]), len(marks["marks"])
             # Python 3.13 and newer print a line of spaces instead of marks for an expression of several lines.
             entries[-1].carets = (start, start + count) if count else (start or None, None)
-        elif not line.strip() or line.startswith(_BETWEEN):
-            continue
-        elif entries and not line.startswith("    "):
+        elif entries and line.strip() and not line.startswith(("    ", *_BETWEEN)):
             break
     # Python omits the marks where they would cover the whole line, and below some calls (see `source.lines.caret_columns`).  So
     # if any entry has marks, one without them gets (0, None), "nothing is marked"; otherwise all stay None, unknown (torch
@@ -271,16 +278,16 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"Unexpected recompilation: runtime guards failed"), "none found"),
     (re.compile(r"^Cache line invalidated because (?P<n>.+) got deallocated"), "freed"),
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
-    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
+    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?:<class ')?(?P<b>[^'>]+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
+    (re.compile(r"^\w+GuardAccessor: Not a function on (?P<n>.+)\.__\w+__"), "type"),
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
     (re.compile(r"^(?:len|___tuple_iterator_len)\((?P<n>.+)\) [!=]= (?P<a>\w+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
     (re.compile(r"^KeyError on (?P<n>.+)$"), "missing"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
     (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
-    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "global state"),
-    (re.compile(r"___check_global_state"), "global state"),
+    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)|___check_global_state"), "global state"),
     (re.compile(r"^(?P<n>[^\W\d][\w.'\[\]]*) == (?P<a>[\[{(].*[\]})]|'[^']*'|\S+)"), "value"),
     (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"), "range"),
     (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "minimum"),

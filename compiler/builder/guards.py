@@ -447,24 +447,24 @@ class Recompiles:
     def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:
         """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
         guards = [dynamo_texts.failed_guard(text) for text in texts]
-        #: sizes in the failing call, as the failed tensor checks print them
-        sizes = {_written(g.source, g.dimension): g.now for g in guards if g.kind == "size"}
+        #: what the failing call has, as the failed checks print it: ("size", "x.size()[0]") -> "3"
+        printed = {(g.kind, _written(g.source, g.dimension)): g.now for g in guards}
         for guard, text in zip(guards, texts, strict=True):
             of = self._records.get((record.reset_period, guard.compile_id))
             old = self.version(of) if of is not None else Version(CompileRecord(None), self.cell_of)
             condition, about = user_expression(dynamo_texts.condition_of(text)), str(guard.source)
-            if guard.kind == "type":
-                guard.before, guard.now = old.types.get(about), new.types.get(about)
+            if guard.kind in ("type", "not a tensor"):
+                guard.before, guard.now = old.types.get(about), new.types.get(about) or printed.get(("not a tensor", about))
             elif guard.kind == "length":
                 guard.actual = new.length(about)
             elif guard.kind == "expression":
-                values = {m[0]: new.value(m[0]) or sizes.get(m[0]) for m in SIZE.finditer(condition)}
+                values = {m[0]: new.value(m[0]) or printed.get(("size", m[0])) for m in SIZE.finditer(condition)}
                 guard.actual = ", ".join(f"{name} is {value}" for name, value in values.items() if value) or None
             elif guard.kind in ("value", "range", "minimum"):
-                guard.actual = new.value(about) or sizes.get(about)
-            place, printed = old.place(guard, condition) or Place(), self.printed(text)
-            if len(printed.stack) > len(place.stack):
-                place = printed if place.origin == "unknown" else place._replace(stack=printed.stack)
+                guard.actual = new.value(about) or printed.get(("size", about))
+            place, beside = old.place(guard, condition) or Place(), self.printed(text)
+            if len(beside.stack) > len(place.stack):
+                place = beside if place.origin == "unknown" else place._replace(stack=beside.stack)
             if place.at is None and guard.kind == "size":
                 place = new.first_use(guard)
             for name, value in place.fields.items():

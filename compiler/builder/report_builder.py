@@ -308,7 +308,9 @@ class _ReportBuilder:
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
                 frame.suppressed = compile_records.is_raised(record)
                 if frame.suppressed:
-                    why = f"without suppress_errors, torch.compile raises: {first_line(frame.reason or 'reason unknown')}"
+                    line = self.breaks.named_line(record)
+                    at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
+                    why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
                     again = "" if record.recompile_text is None else " again"
                     what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
                     self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")
@@ -329,9 +331,9 @@ class _ReportBuilder:
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
-        at = self.breaks.get(cause) or frame
+        at = self.breaks.get(cause) or self.breaks.named_line(record) or frame
         error = compile_records.error_of(record)
-        message = re.split("\n\nfrom user code:|\nSet TORCHDYNAMO_VERBOSE", error.message, maxsplit=1)[0].strip()
+        message = re.split("\n\n(?:from user code|User stack):|\nSet TORCHDYNAMO_VERBOSE", error.message, maxsplit=1)[0].strip()
         self.result.error = Failure(
             type=error.type or "error", message=message, break_=cause, frame=frame.id, file=at.file, line=at.line, cell=at.cell
         )

@@ -64,9 +64,11 @@ def encodable(text: str, stream: Any = None) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, stripped, with the next one if it ends with a colon; "" if there is none."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else ""  # `backend='...' raised:` says nothing yet
+    """The first line that is not blank, stripped, with the next one if it says more; "" if there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    # `backend='...' raised:` says nothing yet, and why a mark of a dynamic size cannot be kept is below the size
+    words = " ".join(lines[: 1 + lines[0].endswith((":", 'TORCH_LOGS="+dynamic".'))])
+    return re.sub(r" For more information, run with \S+ - ", " ", words)
 
 
 def error_words(error: BaseException | None) -> str:

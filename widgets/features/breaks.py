@@ -27,7 +27,7 @@ from dynascope.widgets.words import capped, compiler_text, grouped, indent_of, p
 GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo", "If it is a Python builtin, please file an issue", "If it is a third-party C/C++",
-    "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
+    "This graph break may be difficult to debug", "This is likely to be a Dynamo bug", "Report an issue to PyTorch",
 )  # fmt: skip
 #: setting that the compiler's hints name -> what to do where it does not help
 _INSTEAD = {

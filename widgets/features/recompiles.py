@@ -82,7 +82,7 @@ class RecompileRow(TypedDict):
 def guard_words(guard: FailedGuard) -> str:
     """Why compiled code could not be used again, in words for readers who do not know guards."""
     words, required = _GUARDS[guard.kind], guard.before == "True"
-    if guard.kind == "type" and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
+    if guard.kind in ("type", "not a tensor") and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
         words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
@@ -108,17 +108,18 @@ def line_words(at: StackEntry | None, places: Places) -> str:
 
 
 def failures(recompile: Recompile, places: Places) -> list[str]:
-    """A sentence for each guard that failed, with the line that made it, without repetitions; else the compiler's reasons.
+    """A sentence for each guard that failed, with the first line that made it, without repetitions; or the compiler's reasons.
 
     `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
     """
-    words: dict[str, None] = {}
+    words: dict[str, str] = {}
     for guard, reason in zip(recompile.failed_guards, chain(recompile.reasons, repeat("")), strict=False):
-        because = line_words(guard.at, places)
-        words[guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")] = None
+        said = guard_words(guard)
+        words[said] = words.get(said) or line_words(guard.at, places)
         if "allow_unspec_int_on_nn_module" in reason:
-            words.setdefault(_GLOBAL_INTEGER_HINT if "G[" in reason.partition("  #")[0] else _INTEGER_HINT)
-    return list(words) or recompile.reasons or ["a guard failed"]
+            words.setdefault(_GLOBAL_INTEGER_HINT if "G[" in reason.partition("  #")[0] else _INTEGER_HINT, "")
+    told = [f"{said} \N{RIGHTWARDS ARROW} {because}" if because else said for said, because in words.items()]
+    return told or recompile.reasons or ["a guard failed"]
 
 
 def every_recompile(places: Places) -> list[RecompileRow]:

@@ -47,16 +47,20 @@ def test_suppressed_errors_are_told() -> None:
 
     with torch._dynamo.config.patch(suppress_errors=True):
         f = torch.compile(lambda x: x + 1, backend=broken)
-        assert (
-            "was not compiled again, and ran eagerly" in seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))]).notes[0]
-        )
+        again = seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))])
+        assert "was not compiled again, and ran eagerly" in again.notes[0]
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "broken was not compiled, and ran eagerly" in report.notes[0]
+    torch._dynamo.mark_dynamic(marked := torch.ones(2), 0)
+    marked_report = explain(lambda x: x + torch.ones(2), backend="eager")(marked)
+    assert "but your code specialized it to be a constant (2). " in str(marked_report).rpartition("– skipped frame")[2]
+    assert f"raises at test_errors.py:{line_of('(marked)')}" in marked_report.notes[0]
     report = explain(lambda x: torch.as_tensor([breaking(x).numpy().sum()]), backend="eager")(torch.ones(1))
-    note = f"the rest of <lambda>, from line {line_of('(torch.ones(1))')} on, was not compiled, and ran eagerly; without"
-    assert f"{note} suppress_errors, torch.compile raises: RuntimeError when making fake tensor call" in report.notes[0]
+    line = line_of("(torch.ones(1))")
+    note = f"the rest of <lambda>, from line {line} on, was not compiled, and ran eagerly; without suppress_errors,"
+    assert f"{note} torch.compile raises at test_errors.py:{line}: RuntimeError when making fake tensor call" in report.notes[0]
 
 
 def test_an_error_whose_message_cannot_be_made_reaches_the_program() -> None:
@@ -95,11 +99,6 @@ def raising(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-def absent(x: torch.Tensor) -> torch.Tensor:
-    known: dict[str, torch.Tensor] = {}
-    return known["k"] + x
-
-
 @pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize(
     ("function", "error"),
@@ -107,7 +106,7 @@ def absent(x: torch.Tensor) -> torch.Tensor:
         (causal, "TypeError: scaled_dot_product_attention(): argument 'is_causal' must be bool, not SymBool"),
         (lambda x: x @ torch.ones(3), "RuntimeError: size mismatch, got input (8x8), vec (3)"),
         (raising, "ValueError: three dimensions"),
-        (absent, "KeyError: 'k'"),
+        (lambda x: {"a": x}["k"] + x, "KeyError: 'k'"),
         (breaking, ""),
     ],
     ids=["causal", "matmul", "raise", "key", "none"],

@@ -45,18 +45,13 @@ from dynascope.widgets.features.recompiles import guard_words
             "0/1: tensor 'x' dispatch key set mismatch. expected DispatchKeySet(CPU, AutogradCPU), actual DispatchKeySet(CPU)",
             "x had other dispatch keys: DispatchKeySet(CPU, AutogradCPU) before, DispatchKeySet(CPU) now",
         ),
-        (
-            "0/0: expected type of 'L['x']' to be a tensor type, ' but found <class 'torch.nn.parameter.Parameter'>",
-            "x is of another class now: <class 'torch.nn.parameter.Parameter'>",
-        ),
+        ("0/0: expected type of 'L['x']' to be a tensor type, ' but found <class 'm.P'>", "x is of another class now: m.P"),
+        ("0/0: CodeGuardAccessor: Not a function on L['act'].__code__", "act had another type"),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
             "mode was another object: each object that is used there gets a version of its own",
         ),
-        (
-            "1/0: ___stack0 == 3.0     # return x*n",
-            "(value 1 passed on at the break) was 3.0 when it was compiled, and is not now",
-        ),
+        ("1/0: ___stack0 == 3.0  # x*n", "(value 1 passed on at the break) was 3.0 when it was compiled, and is not now"),
         ("0/2: 96 == (2*L['x'].size()[0])", "this guard failed: 96 == (2*x.size()[0])"),
         ("0/0: not ___dict_contains('k', L['cache'])", "this guard failed: 'k' not in cache"),
         ("0/0: Duplicate tensors found: ['x', 'y']", "this guard failed: Duplicate tensors found: ['x', 'y']"),

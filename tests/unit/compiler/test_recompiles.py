@@ -11,7 +11,8 @@ import torch.utils.checkpoint
 from observed import seen
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import failures, recompile_words
 
 
 def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
@@ -38,13 +39,10 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
 
 @pytest.mark.parametrize("config", [{}, {"fail_on_recompile_limit_hit": True}])
 def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool]) -> None:
-    def call() -> None:
+    with torch._dynamo.config.patch(recompile_limit=2, **config), observe() as recording, contextlib.suppress(Exception):
         compiled = torch.compile(lambda x: x * 2, backend="eager", dynamic=False, fullgraph=bool(not config))
         for n in range(2, 6):
             compiled(torch.ones(n))
-
-    with torch._dynamo.config.patch(recompile_limit=2, **config), observe() as recording, contextlib.suppress(Exception):
-        call()
     report = recording.report
     assert (report.summary.graphs, report.summary.recompiles, report.summary.failed) == (2, 1, 1)
     assert report.frames[-1].recompile_of is None
@@ -107,34 +105,38 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     words = [recompile_words(r) for r in seen(call).recompiles]
     assert words[0] == ["factor was 2 when it was compiled, and is 3 now"]
     # 2.9 and 2.11 name the argument by its number
-    assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {
-        *words[1]
-    }
+    assert {f"{name} had another dtype: Float before, Double now" for name in ("x", "args[0]")} & {*words[1]}
 
 
 def test_a_guard_on_a_module_of_torchs_own_names_the_module_not_torchs_wrapper() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.1))
     compiled = torch.compile(model, backend="eager")
     report = seen(lambda: (compiled(torch.ones(2)), model.eval(), compiled(torch.ones(2))))
-    assert [recompile_words(r) for r in report.recompiles] == [
-        ["Sequential.1.training was True when it was compiled, and is False now"]
-    ]
+    (words,) = map(recompile_words, report.recompiles)
+    assert words == ["Sequential.1.training was True when it was compiled, and is False now"]
 
 
-def test_both_lengths_of_a_dict_and_of_a_list_are_in_the_words() -> None:
-    def f(x: torch.Tensor, items: Any) -> torch.Tensor:
-        for item in items.values() if isinstance(items, dict) else items:
+def test_a_value_of_another_length_or_class_is_told_in_one_sentence_whatever_guards_failed() -> None:
+    def f(x: torch.Tensor, y: Any) -> torch.Tensor:
+        if not isinstance(y, (dict, list)):
+            return x if y is None else y(x) if callable(y) else x + y.shape[0]
+        for item in y.values() if isinstance(y, dict) else y:
             x = x + item
-        return x + len(items)
+        return x + len(y)
 
     x = torch.ones(2)
-    for one, two in (({"a": x}, {"a": x, "b": x}), ([x], [x, x]), ([x], [])):
+    for values, before, now in (
+        (({"a": x}, {"a": x, "b": x}), "had length 1", "has 2"),
+        (([x], [x, x]), "had length 1", "has 2"),
+        (([x], []), "had length 1", "has 0"),
+        ((x, torch.ones(3), None), "was torch.Tensor", "is NoneType"),
+        ((torch.nn.functional.relu, torch.tanh), "was function", "is builtin_function_or_method"),
+    ):
         compiled = torch.compile(f, backend="eager")
         torch._dynamo.reset()
-        report = seen(lambda: (compiled(x, one), compiled(x, two)))  # noqa: B023
-        assert [recompile_words(r) for r in report.recompiles] == [
-            [f"items had length 1 when it was compiled, and has {len(two)} now"]
-        ]
+        report = seen(lambda: [compiled(x, y) for y in values])  # noqa: B023
+        (told,) = failures(report.recompiles[-1], Places(report))
+        assert told.partition(" \N{RIGHTWARDS ARROW} ")[0] == f"y {before} when it was compiled, and {now} now"
 
 
 class _Base(torch.nn.Module):
