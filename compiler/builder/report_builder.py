@@ -19,7 +19,7 @@ from dynascope.compiler.builder.breaks import BreakTable, Links
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
 from dynascope.compiler.builder.dynamo_texts import user_expression
-from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts
+from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts, ResumeMade
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import Excerpt, Failure, Frame, Graph, InlinedFunction, Later, Report, Source, Summary
@@ -156,7 +156,7 @@ class _ReportBuilder:
             frame.name = frame.qualname.removesuffix(".forward")  # a log does not name modules, which a recording does
         self.breaks.regions.begin(frame, *self.links.caller(record, frame))
         self.graph(record, frame)
-        self.end(record, frame)
+        self.end(record, frame, made)
         self.recompile(record, frame)
         self.latest[_key(record)] = frame
         self.links.add(record, frame)
@@ -276,16 +276,16 @@ class _ReportBuilder:
             self.check(file)
             if (function := lines.function_at(file, line)) is not None:
                 name, first, last = function
-                functions[file, first] = InlinedFunction(
-                    name=name, file=file, line=first, end_line=last, cell=self.cell_of(file)
-                )
+                cell = self.cell_of(file)
+                functions[file, first] = InlinedFunction(name=name, file=file, line=first, end_line=last, cell=cell)
         return list(functions.values())
 
     # -- a frame's outcome --------------------------------------------------------------------------------
 
-    def end(self, record: CompileRecord, frame: Frame) -> None:
-        """Set the frame's status and reason, and record the breaks that it ran into."""
+    def end(self, record: CompileRecord, frame: Frame, made: ResumeMade | None) -> None:
+        """Set the frame's status and reason, and record the breaks that it ran into; `made`: of a resume function."""
         outcome = compile_records.outcome(record)
+        what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
@@ -312,16 +312,18 @@ class _ReportBuilder:
                     at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
                     why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
                     again = "" if record.recompile_text is None else " again"
-                    what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
                     self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")
-            elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
-                compiled = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code == record.code)
-                later = next(compiled, self.facts.calls.get(record.code.uid or 0, 0) + 1) - record.call - 1  # until a reset
-                if later > 0:
+            elif frame.status == "empty" and record.call and (code := made.original if made else record.code) is not None:
+                calls = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code in (code, record.code))
+                later = next(calls, self.facts.calls.get(code.uid or 0, 0) + 1) - record.call - 1  # until a reset
+                # most often, the rest of a function ends where the function does, and is the same in each call
+                stops = [stop.location for stop in record.frame_end.stopped] if made and record.frame_end else []
+                early = [f", which ended at line {at.line}" for at in stops if (at.end_line or at.line) < (frame.end_line or 0)]
+                if later > 0 and (early or frame.kind == "function") and self.links.caller(record, frame)[0] == "":
                     self.result.notes.append(
-                        f"{frame.name} had nothing to compile in call {record.call}. After such a call torch runs a function "
-                        f"eagerly, whatever it is given, as in {plural(later, 'later call')}. Call it only where there is "
-                        "something to compile."
+                        f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch runs "
+                        f"{'it' if early else 'a function'} eagerly, whatever it is given, as in {plural(later, 'later call')}"
+                        + (", if it is reached." if early else ". Call it only where there is something to compile.")
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by

@@ -48,11 +48,8 @@ def _agreement(checked: Check) -> str:
         first, *others = checked.differences
         also = f"; also {listed([other.partition(': ')[0] for other in others], 3)}" if others else ""
         return f"check: compiled and eager differ: {first}{also}."
-    compared = ", ".join(
-        (f"{many} {_STATE[many > 1]}" if what == "effects" else plural(many, what.removesuffix("s")))
-        for what, many in checked.compared.items()
-        if many
-    )
+    found = ((what.removesuffix("s"), many) for what, many in checked.compared.items() if many)
+    compared = ", ".join(f"{many} {_STATE[many > 1]}" if what == "effect" else plural(many, what) for what, many in found)
     for precision in dict.fromkeys(checked.judged_by.values()):
         names = [name for name, used in checked.judged_by.items() if used == precision]
         compared += f"; only within the rounding of {precision}, which was used on the way: {listed(names, 3)}"

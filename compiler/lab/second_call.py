@@ -13,13 +13,13 @@ import time
 from collections import Counter
 
 from dynascope.compiler.lab.fix.difference import differences
-from dynascope.compiler.lab.fix.improvement import failures
+from dynascope.compiler.lab.fix.improvement import extent, failures, gone
 from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
-from dynascope.compiler.report import Break, Report, Trial, label, listed, message_of, plural
+from dynascope.compiler.report import Report, Trial, label, listed, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -81,8 +81,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[Tria
     if failed is not None:
         trial.harm = f"it ends in an error: {failed}"
         return ran, trial
-    again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
-    trial.removes = [b.id for b in report.own_breaks if _place(b) not in again]
+    trial.removes, counts = gone(report, ran.report), ran.report.summary
     trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
     trial.skipped, trial.seconds = counts.skipped, ran.seconds
     return ran, trial
@@ -103,19 +102,21 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append("second call: not compared: regions allow all graph breaks")
     if not own or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
-    again, known = {_place(b): b for b in second.breaks}, {*map(_place, report.own_breaks)}
-    others = [b for place, b in again.items() if place not in known and own == report.own_breaks]
+    again, known, removed = {extent(b): b for b in second.breaks}, {*map(extent, report.own_breaks)}, gone(report, second)
+    others = [b for at, b in again.items() if at not in known and own == report.own_breaks]
     # with as many breaks and eager frames as before, those that are absent have made way for others
     fewer = len(again) < len(known) or second.summary.skipped < report.summary.skipped
     for broken in own:
-        broken.first_call_only = _place(broken) not in again and (fewer or None)
+        broken.first_call_only = extent(broken) not in again and ((fewer and broken.id in removed) or None)
     if first := sum(bool(b.first_call_only) for b in own):
         report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are traced again")
     if others:
         at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)
         report.notes.append(f"second call: {plural(len(others), 'graph break')} where the recorded calls had none, at {at}")
-    elif report.settings.get("second_call") and all(b.first_call_only is False for b in own):
-        report.notes.append("second call: it has the same graph breaks")
+    same = all(b.first_call_only is False for b in own)
+    if not (others or first) and report.settings.get("second_call") and (same or fewer):
+        words = "it has the same graph breaks" if same else "the graph breaks that are gone are in code that runs eagerly then"
+        report.notes.append(f"second call: {words}")
 
 
 def refusal(report: Report, calls: CallRecorder) -> str | None:
@@ -130,7 +131,3 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
         return next(iter(calls.refusals), "nothing that dynascope itself compiles was called")
     part = "not all that was compiled can be repeated, only the first calls of what dynascope itself compiles"
     return None if calls.is_whole else part
-
-
-def _place(broken: Break) -> tuple[str, int, int | None, int | None]:
-    return broken.file, broken.line, broken.column, broken.end_column

@@ -435,7 +435,7 @@ class Trial(Part, kw_only=True):
     skipped: int | None = None
     #: median time of the profiled call, as it was traced, with the backend "eager"; None: not timed
     seconds: float | None = None
-    #: ids of the run's breaks that the trace does not have
+    #: ids of the run's breaks that the trace does not have, but for those in code that it runs eagerly as a whole
     removes: list[str] = []
     #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that each call
     #: compiles again
@@ -540,6 +540,6 @@ class FixSet(Part, kw_only=True):
 
     @property
     def captures_nothing(self) -> bool:
-        """Whether breaks remain with the fixes, and a call runs as many graphs, and operations outside of them, as without."""
+        """Whether breaks remain with the fixes, and a call runs no fewer graphs and operations outside than without."""
         was, now = ((c.graphs, c.graph_runs, c.eager_ops, c.recompiles) for c in (self.before, self.after))
-        return self.after.breaks > 0 and None not in was and was == now
+        return self.after.breaks > 0 and all(a is not None and b is not None and a <= b for a, b in zip(was, now, strict=True))

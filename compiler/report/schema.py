@@ -244,7 +244,7 @@ class Break(Part, kw_only=True):
     #: whether regions explicitly allow graph breaks there, at all of its hits; None: unknown
     allowed: bool | None = None
     #: whether the break was absent when the same calls were traced again from the state that they had left; None: unknown, or
-    #: it was, but as many others were there, and as many functions ran eagerly
+    #: it was, but as many others were there, and as many functions ran eagerly, or its own code did as a whole
     first_call_only: bool | None = None
     stack: list[StackEntry] = []
     hits: list[Hit] = []

@@ -203,7 +203,7 @@ class CauseWords:
         if cause.kind == "recompile":
             words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
             title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
-            step = self.for_sizes(step) if cause.guard == "size" else step
+            step = self.for_sizes(step) if cause.guard in ("size", "range", "minimum") else step
             others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
@@ -218,12 +218,9 @@ class CauseWords:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
-        own = (
-            s
-            for s in steps
-            if not s.startswith(("Any other code of", "The rest of", "Meant to be here?", "It is one place", *GENERAL))
-        )
-        return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
+        general = ("Any other code of", "The rest of", "Meant to be here?", "It is one place", *GENERAL)
+        own = next((s for s in steps if not s.startswith(general)), instead_of(""))
+        return compiler_text(title, 200), shorten(own, 200)
 
     def for_sizes(self, step: str) -> str:
         """What to do about sizes; `step`: about those that may be dynamic, unlike those of parameters or that code fixes."""
@@ -239,8 +236,8 @@ class CauseWords:
         size = [s for s in frame.symbols if (s.source, s.dimension) == (failed.source, failed.dimension)] if frame else []
         needed = next((c for s in size for c in s.constraints if c.value is not None), None)
         if needed is None:
-            is_own = all(g.kind == "size" and {g.before, g.now} & {"0", "1"} for g in recompile.failed_guards)
-            return _OWN_VERSION if is_own else ""
+            others = (g for g in recompile.failed_guards if g.asked_by != "0/1 specialization")
+            return _OWN_VERSION if all(g.kind == "size" and {g.before, g.now} & {"0", "1"} for g in others) else ""
         code = f"`{compiler_text(line_words(needed.at, self.places), 80)}`" if needed.at else "the code that needs one size"
         return f"{_MODULES}pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
 

@@ -109,6 +109,21 @@ def come_back(run: Report, again: Report) -> set[str]:
     return {r.frame for r in run.recompiles if recompile_key(r, run, Plan()) in known}
 
 
+def gone(run: Report, again: Report) -> list[str]:
+    """Ids of the breaks of `run` that are not in `again`, but for those in code of which no graph is made there: no gain."""
+
+    def code(frame: Frame) -> tuple[str, int, str]:
+        return frame.file, frame.line, frame.code_name
+
+    known, eager = {extent(b) for b in again.breaks}, {*map(code, again.frames)} - {code(f) for f in again.frames if f.graph}
+    hit = {b.id: {code(run.frame(h.frame)) for h in b.hits} for b in run.own_breaks if extent(b) not in known}
+    return [id for id, codes in hit.items() if not codes <= eager]
+
+
+def extent(b: Break) -> tuple[str, int, int | None, int | None]:
+    return b.file, b.line, b.column, b.end_column
+
+
 def removed(
     run: Report, after: Report, plan: Plan, before: Report, earlier: Plan, moved: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:

@@ -253,7 +253,8 @@ class Search:
         run, again, calls = self._report, ran.report.summary.recompiles, plural(len(self._trials.calls), "call")
         counts = [(len(run.own_breaks), len(ran.report.breaks), "graph break"), (run.summary.recompiles, again, "recompile")]
         fewer = [f"{plural(now, what)}, not {was}" for was, now, what in counts if now < was]
-        if self._is_whole and not ran.varies and len(ran.report.breaks) < len(run.own_breaks):
+        is_gain = len(ran.report.breaks) < len(run.own_breaks) and improvement.gone(run, ran.report)
+        if is_gain and self._is_whole and not ran.varies:
             self._warm_up(ran)
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
@@ -262,9 +263,8 @@ class Search:
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
-        candidate = Candidate(
-            "setting", "Make the calls once in eager mode before compiling", settings={WARM_UP: "force_eager"}
-        )
+        title = "Make the calls once in eager mode before compiling"
+        candidate = Candidate("setting", title, settings={WARM_UP: "force_eager"})
         self.found.before = TrialResult(self._report, again.observed)
         first = _Step(_Tried(Plan(), self.found.before))
         fix = self._fix(candidate, first, self._report.breaks[0].id, None)
@@ -421,9 +421,7 @@ class Search:
         step, worse = self._steps[best], dropped[0]
         new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
         elsewhere = self._why_worse_elsewhere(worse.tried, worse.lost) if worse.lost is not None else ""
-        moves = (
-            f"it only moves the graph break to {new}" if new else "" if elsewhere else "it only uncovers another graph break"
-        )
+        moves = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break" * (not elsewhere)
         what = ", and ".join(filter(None, [elsewhere, moves]))
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
         self._drop_from(best + 1, f"{what}, for which no fix was found{sure}" + ("" if self.found.is_complete else " in time"))
@@ -736,9 +734,10 @@ class Search:
             if new := improvement.appeared(step.report, step.plan, *then):
                 stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
-        if names := dict.fromkeys(last.tried.ran.compiled_again):
-            fixed = "With the fixes, the" if last is not self._steps[0] else "The"
-            self.found.notes.append(f"{fixed} third of three equal calls in a row still compiles {listed(names, 3)}")
+        for when, step in (("Without a fix", self._steps[0]), ("With the fixes", last))[: len(self._steps)]:
+            if names := listed(dict.fromkeys(step.tried.ran.compiled_again), 3):
+                why = f"the third of three equal calls in a row still compiles {names}"
+                self.found.notes.append(f"{when}, the number of recompiles is unknown: {why}")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays
             was, again = steps[0].tried.ran.counts, steps[1].tried.ran.counts

@@ -132,9 +132,8 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
     report = seen(lambda: loaded(f"graphs_of_{program.name}", program.text("@compiled"), torch=torch, compiled=compiled))
     for graph in report.graphs:
         if program.name == "nonstrict_trace_takes_what_breaks":  # its function is the program's own object
-            with pytest.raises(
-                NotRunnable, match=r"uses the attribute wave_(callable|spec), which the report does not describe$"
-            ):
+            why = r"uses the attribute wave_(callable|spec), which the report does not describe$"
+            with pytest.raises(NotRunnable, match=why):
                 graph_run.run_graph(graph, "eager", 1)
             continue
         run = graph_run.run_graph(graph, "eager", 1)
@@ -227,9 +226,8 @@ def test_symbolic_sizes_are_those_of_the_recorded_call() -> None:
     assert set(report.graphs[0].sizes.values()) == {7, 5}
     report.run_graph("g0", backend="eager", calls=1)
     report.graphs[0].sizes = {}
-    with pytest.raises(
-        ValueError, match=r"^g0 cannot be run again: its input .* has a size, s\d+, whose value was not recorded$"
-    ):
+    why = r"^g0 cannot be run again: its input .* has a size, s\d+, whose value was not recorded$"
+    with pytest.raises(ValueError, match=why):
         report.run_graph("g0", calls=1)
 
 
@@ -239,9 +237,8 @@ def shifted(i: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 
 def test_where_no_made_up_integer_fits_it_is_said() -> None:
     report = explain(shifted, backend="eager")(torch.tensor([9, 10]), torch.ones(2, 3))
-    with pytest.raises(
-        NotRunnable, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index out of range"
-    ):
+    why = "^g0 cannot be run again: on synthetic data it raised IndexError: index out of range"
+    with pytest.raises(NotRunnable, match=why):
         report.run_graph("g0", calls=1)
 
 
@@ -278,9 +275,8 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
     for _ in range(3):
         case.prepared(lambda x: seen.append(float(x.sum())) or case.module(x))()
     assert len(set(seen)) == 1
-    assert report.run_graph("g0", backend="eager", calls=1).notes == [
-        "the graph changes 1 tensor in place, restored before each call"
-    ]
+    [note] = report.run_graph("g0", backend="eager", calls=1).notes
+    assert note == "the graph changes 1 tensor in place, restored before each call"
 
 
 def settings_now() -> tuple[Any, ...]:
@@ -332,9 +328,8 @@ def test_graphs_of_a_report_from_a_file_are_not_run(monkeypatch: pytest.MonkeyPa
     traced.origin = "trace"
     monkeypatch.setattr(graph_run, "run_graph", None)
     for read in (Report.from_dict(report.to_dict()), traced):
-        with pytest.raises(
-            ValueError, match=r"^graphs can be run only where they were recorded, and this report was read from a file$"
-        ):
+        why = "^graphs can be run only where they were recorded, and this report was read from a file$"
+        with pytest.raises(ValueError, match=why):
             read.run_graph("g0")
         with pytest.raises(KeyError, match=r"there is no 'g9': there are g0\b"):
             read.run_graph("g9")

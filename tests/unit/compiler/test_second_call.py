@@ -107,16 +107,20 @@ def test_a_break_in_whose_place_another_one_comes_is_not_gone() -> None:
             torch._dynamo.graph_break()
             seen.append(1)
 
-    def f(x: torch.Tensor) -> torch.Tensor:
+    def f(x: torch.Tensor, before: bool) -> torch.Tensor:
+        _ = note() if before else None
         for _ in range(2):
             note()
             if x.sum() > 100:
                 break
         return x
 
-    report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
-    assert first_only(report)[0] is None
-    assert "eager mode before" not in str(report)
+    for before, how in ((False, "second_call"), (True, "second_call"), (True, "fix")):
+        seen.clear()
+        report = dynascope.explain(f, backend="eager", fix_seconds=1, **{how: True})(torch.ones(3), before)
+        assert first_only(report)[0] is None
+        assert "eager mode before" not in str(report)
+        assert ("that are gone are in code that runs eagerly" in str(report.notes)) == (before and how == "second_call")
 
 
 def test_what_torch_has_of_its_own_is_traced_again_where_it_was_skipped() -> None:

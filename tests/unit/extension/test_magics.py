@@ -163,14 +163,12 @@ def test_observe_runs_the_cell_as_it_stands(shell):
 def test_a_setting_that_no_flag_gives_has_no_line():
     defaults = Settings(nested_graph_breaks=True, dynamic=True)
     assert command_line("%%compile", defaults.replace(dynamic=False), defaults) == "%%compile --dynamic false"
-    assert command_line("%%compile", defaults.replace(nested_graph_breaks=False), defaults) == (
-        "%%compile --no-nested-graph-breaks"
-    )
+    nested = command_line("%%compile", defaults.replace(nested_graph_breaks=False), defaults)
+    assert nested == "%%compile --no-nested-graph-breaks"
     for name in ("nested_graph_breaks", "dynamic"):
         assert command_line("%%compile", defaults.replace(**{name: None}), defaults) == ""
-    assert command_line("%%compile", defaults.replace(backend="my.0", fix_seconds=2.0), defaults) == (
-        "%%compile --backend my.0 --fix-seconds 2"
-    )
+    seconds = command_line("%%compile", defaults.replace(backend="my.0", fix_seconds=2.0), defaults)
+    assert seconds == "%%compile --backend my.0 --fix-seconds 2"
 
 
 def test_every_option_has_a_flag_and_help(shell):

@@ -190,6 +190,9 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert steps.endswith("it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps")
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
     assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
+    for kind in ("range", "minimum"):
+        report.recompiles[4].failed_guards[0] = of.FailedGuard(kind=kind, source="x.size()[0]", asked_by="0/1 specialization")
+        assert CauseWords(Places(report), causes(report)[-1]).fix().startswith("leave it: a size of 0 or 1 gets")
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
@@ -220,8 +223,8 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.settings = {**report.settings, "backend": "inductor"}
     assert advice(report)["first"].startswith("leave 1 fix: ")
     before.graph_runs, before.eager_ops, before.recompiles, before.seconds = 20, 13, 0, None
-    report.fix_set.after = replace(before, breaks=9)
-    assert "graph breaks 12 → 9 in the repeated calls, nothing more is captured. report.patch()" in advice(report)["more"][0]
+    report.fix_set.after = replace(before, breaks=9, eager_ops=14)
+    assert "outside graphs 13 → 14 in the repeated calls, nothing more is captured. report.patch()" in advice(report)["more"][0]
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
@@ -388,9 +391,8 @@ def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
     """Its share is that of a call without the profiler, which slows down the processor alone."""
     report = profiled(model(breaks=12), 0.01)
     name = "void cudnn::engines::convolve_kernel<float, 512>(float const*)"
-    kernels = [
-        Segment(kind="kernel", lane="GPU 0", start=0.1, duration=d, label=name, graph=g) for d, g in ((0.6, "g1"), (0.2, None))
-    ]
+    kernel = Segment(kind="kernel", lane="GPU 0", start=0.1, duration=0.6, label=name, graph="g1")
+    kernels = [kernel, replace(kernel, duration=0.2, graph=None)]
     report.profile.segments += kernels
     report.profile.profiled_seconds = slowed
     report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}

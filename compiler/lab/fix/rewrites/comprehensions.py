@@ -26,9 +26,8 @@ def candidates(problem: Problem) -> list[Candidate]:
     statement = source.parent(made) if made is not None else None
     if made is None or not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return) or statement.value is not made:
         raise NotApplicable
-    nested = [
-        n for n in ast.walk(made) if isinstance(n, _Comprehension | ast.Lambda | ast.NamedExpr | ast.Await) and n is not made
-    ]
+    kinds = _Comprehension | ast.Lambda | ast.NamedExpr | ast.Await
+    nested = [n for n in ast.walk(made) if isinstance(n, kinds) and n is not made]
     rewrite = Rewrite(problem, made)
     names = source.inside(made, ast.Name)  # Python 3.11 and earlier misplace those in some f-strings
     require(not nested and source.stands_alone(statement) and all(source.text_of(n) == n.id for n in names))

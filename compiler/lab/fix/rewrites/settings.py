@@ -112,7 +112,8 @@ def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candid
         name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
         marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
         found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
-    if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
+    # torch hints at it, too, for a module that is a global, whose integers stay static
+    if any("allow_unspec_int_on_nn_module" in text and "G[" not in text.partition("  #")[0] for text in recompile.reasons):
         integers = _dynamo("Treat integer attributes of modules as inputs", allow_unspec_int_on_nn_module=True)
         found += [integers, _together(integers, every)]
     return found
@@ -138,21 +139,16 @@ def _ignored(problem: Problem, setting: str) -> list[Candidate]:
     """Candidates that drop log records in compiled code, which is refused where anything is logged."""
     methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
     names = {name: f"logging.Logger.{name}" for name in methods}
-    return _for_calls(
-        problem, setting, names, "Drop what {} logs in compiled code", "The log records of compiled code are lost"
-    )
+    lost = "The log records of compiled code are lost"
+    return _for_calls(problem, setting, names, "Drop what {} logs in compiled code", lost)
 
 
 def _for_calls(problem: Problem, setting: str, names: Mapping[str, str], title: str, assumption: str) -> list[Candidate]:
     """A candidate for each function or method that is called on the lines of the break: its full name joins the setting."""
     found = dict.fromkeys(getattr(call.func, "attr", getattr(call.func, "id", "")) for call in _calls(problem))
-    return [
-        Candidate(
-            "setting", title.format(names[name].removeprefix("builtins.")),
-            settings={DYNAMO + setting: [names[name]]}, assumption=assumption,
-        )
-        for name in found if name in names
-    ]  # fmt: skip
+    full = [names[name] for name in found if name in names]
+    made = [_dynamo(title.format(name.removeprefix("builtins.")), **{setting: [name]}) for name in full]
+    return [replace(candidate, assumption=assumption) for candidate in made]
 
 
 def _calls(problem: Problem) -> list[ast.Call]:
