@@ -30,23 +30,23 @@ def retracing(keep: bool = False) -> Iterator[Callable[[Any], None]]:
 
     A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
     except torch's.  With `keep`, targets and what is inlined in them keep their new code, and with it what is compiled for it.
-    Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs; those of kept code stay known.
+    Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs, and then those of the copies.
     """
     run = _Retraced()
-    targets, kept = list[FunctionType](), list[CodeType]()
+    targets, gone = list[FunctionType](), list[CodeType]()
 
     def trace_anew(target: Any) -> None:
         for function in _functions_of(target):
             targets.append(function)
             run.swap(function)
 
-    with caches.forgotten_shapes(kept):
+    with caches.forgotten_shapes(gone):
         try:
             run.swap_known()
             yield trace_anew
         finally:
             with interrupts_deferred():
-                kept += run.undo(targets if keep else [])
+                gone += run.undo(targets if keep else [])
 
 
 def _functions_of(target: Any) -> list[FunctionType]:
@@ -112,7 +112,8 @@ class _Retraced:
         """Restore all code, also that of functions which copied code has created during the run and which still exist.
 
         The functions in `keep` are left as they are, but for a cell's statements, which do not run again, and so are those
-        whose code is inlined there: what is compiled is used only while they have that code.  Returns all code that was left.
+        whose code is inlined there: what is compiled is used only while they have that code.  Returns what is gone, with its
+        resume functions.
         """
         codes = [function.__code__ for function in keep if function.__code__.co_name != STATEMENTS]
         guarded = caches.codes_in_guards(inner for code in codes for inner in nested_code(code))
@@ -120,7 +121,7 @@ class _Retraced:
         left = set(map(id, kept))
         self.copies = {key: pair for key, pair in self.copies.items() if id(pair[1]) not in left}
         self.swaps.undo()
-        caches.forget_resumes([copy for _, copy in self.copies.values()])
+        gone = caches.forget_resumes([copy for _, copy in self.copies.values()])
         constants = {id(constant) for _, copy in self.copies.values() for constant in copy.co_consts}
         inner = [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) in constants]
         self.copies.clear()
@@ -130,4 +131,4 @@ class _Retraced:
         for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
             if type(function) is FunctionType and id(function.__code__) in alive:
                 function.__code__ = alive[id(function.__code__)][1]
-        return kept
+        return gone

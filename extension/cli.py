@@ -299,8 +299,7 @@ def _execute(path: Path) -> None:
     `path` is absolute, as in Python's own `__file__` and tracebacks; sys.argv keeps the path as it was given.
     """
     main = types.ModuleType("__main__")
-    loader = SourceFileLoader("__main__", str(path))
-    known = {"__file__": str(path), "__builtins__": builtins, "__loader__": loader}
+    known = {"__file__": str(path), "__builtins__": builtins, "__loader__": SourceFileLoader("__main__", str(path))}
     vars(main).update(known, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`

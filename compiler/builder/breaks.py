@@ -289,8 +289,7 @@ class BreakTable:
         broken = broken or self.known(at, first) or self.new(frame, at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
-        names = (frame.code_name, user_name(frame.code_name))
-        own = [e.line for e in stack if e.file == frame.file and e.function in names]
+        own = [e.line for e in stack if e.file == frame.file and e.function in (frame.code_name, user_name(frame.code_name))]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         self._flags[id(hit)] = flags
         known = broken.outcome == "raised", len(broken.stack)

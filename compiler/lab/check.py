@@ -15,7 +15,7 @@ import sys
 from collections.abc import Container
 from dataclasses import replace
 
-from dynascope.compiler.capture.torch_private import config, hook_installer
+from dynascope.compiler.capture.torch_private import caches, config, hook_installer
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
 from dynascope.compiler.lab.numbers import verdict
@@ -64,7 +64,9 @@ def compare(call: RecordedCall | None) -> Check:
         return Check(why_not="the call raised" if call is not None else "nothing that dynascope itself compiles was called")
     if call.refusal is not None or call.lacks_hooks:
         return Check(why_not=call.refusal or "hooks of its modules have been removed since")
-    if hook_installer.HOOKS.status.get("entries") is True and hook_installer.HOOKS.ran == call.ran_before:
+    hooks, graphs = hook_installer.HOOKS, caches.held_graphs()
+    ran = (function for function, time in hooks.ran.items() if call.ran_before.get(function) != time)
+    if hooks.status.get("entries") is True and graphs is not None and graphs.isdisjoint(ran):
         return Check(why_not="no compiled graph ran in the call")  # perhaps as the recompile limit was reached
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree

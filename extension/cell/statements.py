@@ -303,8 +303,7 @@ def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
     places = statement.targets if isinstance(statement, ast.Assign) else called
     if any(_SETTING.match(dotted(place)) for place in places):
         return "setting"
-    reasons = (_why_uncompiled(node, namespace) for node in own_nodes(statement))
-    return ", ".join(dict.fromkeys(filter(None, reasons))) or None
+    return ", ".join(dict.fromkeys(filter(None, (_why_uncompiled(node, namespace) for node in own_nodes(statement))))) or None
 
 
 def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:

@@ -175,8 +175,7 @@ def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Probl
         return [_problem(page, index, "an error is gone: the cell is tagged expect-exception and raised nothing")]
     if not with_stored or is_hidden(tags):
         return []  # of a hidden cell, only errors are stored
-    differences = compare(page.notebook.cells[index], work.cells[index])
-    found = [_problem(page, index, d.what, d.line, d.detail) for d in differences]
+    found = [_problem(page, index, d.what, d.line, d.detail) for d in compare(page.notebook.cells[index], work.cells[index])]
     # the cell's first problem shows the source
     return [replace(problem, updatable=True, source="" if n else problem.source) for n, problem in enumerate(found)]
 

@@ -244,8 +244,7 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
     if str(report.versions["torch"]).startswith("2.9"):  # its graphs do not name the class of a tensor
         subclasses = [None] * 4
     assert [n.subclass for n in graph.nodes if re.search("_0_modules_(up|down)_param", n.name)] == subclasses
-    details = view_model(report.groups[0].report)["details"][graph.id]["parts"]
-    parts = {part["key"]: part["body"] for part in details}
+    parts = {part["key"]: part["body"] for part in view_model(report.groups[0].report)["details"][graph.id]["parts"]}
     up = f"f32[16, 8] cpu {subclasses[0] or ''}".strip()
     assert ["l_fn_modules_0_modules_up_parameters_weight_", up, "input", ""] in parts["ends"]
     assert parts["collectives"][0][:2] == ["all_reduce(sum) over all ranks of f32[2, 4, 8]", "forward"]

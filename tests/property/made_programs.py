@@ -231,5 +231,4 @@ class Model:
                 self.eager(s.body, flag)
 
     def hit(self, line: int, outcome: str) -> None:
-        order = ("resumed", "skipped", "raised")
-        self.breaks[line] = max(self.breaks.get(line, "resumed"), outcome, key=order.index)
+        self.breaks[line] = max(self.breaks.get(line, "resumed"), outcome, key=("resumed", "skipped", "raised").index)

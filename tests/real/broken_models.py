@@ -170,8 +170,7 @@ def variational() -> Broken:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             mean, scale = self.encode(x).chunk(2, dim=-1)
             q = distributions.Normal(mean, torch.nn.functional.softplus(scale) + 1e-3)
-            z = q.rsample()
-            p = distributions.Independent(distributions.Bernoulli(logits=self.decode(z)), 1)
+            p = distributions.Independent(distributions.Bernoulli(logits=self.decode(q.rsample())), 1)
             prior = distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
             loss: torch.Tensor = (distributions.kl_divergence(q, prior).sum(-1) - p.log_prob((x > 0).float())).mean()
             return loss

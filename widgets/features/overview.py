@@ -44,7 +44,7 @@ _TYPES = {
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
     "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
-    "value": ("another number or flag",
+    "value": ("another value",
         "keep the value the same between calls, or pass a number as a tensor if no condition reads it"),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),

@@ -51,8 +51,7 @@ def to_html(report: Report) -> str:
 
     def page() -> str:
         model = view_model(report)
-        body = guarded("The static picture", lambda: static_body(report, model), escape)
-        return document(model["name"], model, body)
+        return document(model["name"], model, guarded("The static picture", lambda: static_body(report, model), escape))
 
     return guarded("This report", page, empty_page)
 

@@ -48,8 +48,7 @@ def static_html(report: Report, model: ViewModel | None = None, fallback: str = 
         model: the report's model, if it exists already.
         fallback: if there is a live view, too, the class by which it hides this output.
     """
-    shown = model or view_model(report)
-    body = guarded("This report", lambda: static_body(report, shown), _note)
+    body = guarded("This report", lambda: static_body(report, model or view_model(report)), _note)
     # in a comment, because some sanitizers drop the tag alone, and its content would be shown
     style = f"<style><!--{HIDE_CSS}--></style>" if fallback else ""
     return f'{style}<div class="{f"dyn-static {fallback}".rstrip()}">{body}</div>'

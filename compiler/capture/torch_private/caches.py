@@ -55,6 +55,15 @@ def compiled_versions(code: CodeType) -> list[Version]:
     return []
 
 
+def held_graphs() -> set[int] | None:
+    """The ids of all graphs that Dynamo holds, as functions that are not traced; None if one is gone or cannot be read."""
+    with if_present("compiled versions"):
+        entries_of = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list
+        held = [entry.code for code in known_codes() for entry in entries_of(code)]
+        return None if None in held else {graph for compiled in held for graph in _version("", compiled).graphs}
+    return None
+
+
 def _version(compile_id: str, compiled: CodeType | None) -> Version:
     if compiled is None:  # what its guards checked is gone
         return Version(compile_id, [], [])
@@ -107,10 +116,11 @@ def interned_strings() -> dict[int, str]:
 
 @contextlib.contextmanager
 def only_known_codes() -> Iterator[None]:
-    """After the block, make Dynamo forget the compiled code of functions that it did not know before the block."""
+    """After the block, make Dynamo forget the compiled code of functions that it did not know before it, and all sizes."""
     before = {id(code): code for code in known_codes()}
     try:
-        yield
+        with forgotten_shapes():
+            yield
     finally:
         new = [code for code in known_codes() if id(code) not in before]
         forget_resumes(new)
@@ -152,11 +162,12 @@ def _fx_is_patched() -> bool:
 
 
 @contextlib.contextmanager
-def forgotten_shapes(kept: Collection[CodeType] = ()) -> Iterator[None]:
+def forgotten_shapes(gone: Collection[CodeType] | None = None) -> Iterator[None]:
     """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; then restore them, unless it was reset.
 
     Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
-    traced with dynamic sizes because of its earlier runs.  Afterwards it knows those of the block for the code that is `kept`.
+    traced with dynamic sizes because of its earlier runs.  Afterwards it knows those of the block, too, except for code that is
+    `gone`; None: all code is.
     """
     saved, table = _take_sizes(), generation()
     try:
@@ -164,8 +175,9 @@ def forgotten_shapes(kept: Collection[CodeType] = ()) -> Iterator[None]:
     finally:
         # `_take_sizes` removes the sizes that the block recorded; after a reset in the block, the saved ones stay dropped, too
         if saved is not None and (new := _take_sizes()) is not None and generation() is table:
-            places = {(code.co_filename, code.co_firstlineno, code.co_name) for code in _with_resumes(kept)}
-            saved |= {key: sizes for key, sizes in new.items() if (key.filename, key.firstlineno, key.name) in places}
+            places = {(code.co_filename, code.co_firstlineno, code.co_name) for code in gone or ()}
+            stays = [k for k in new if gone is not None and (k.filename, k.firstlineno, k.name) not in places]
+            saved |= {key: new[key] for key in stays}
             loaded("torch._dynamo.pgo").get_code_state().update(saved)
 
 
@@ -183,8 +195,8 @@ def _take_sizes() -> dict[Any, Any] | None:
 _FORGETTING = threading.Lock()
 
 
-def forget_resumes(codes: Iterable[CodeType]) -> None:
-    """Remove these code objects, which will not be called again, and their resume functions from torch's tables.
+def forget_resumes(codes: Iterable[CodeType]) -> list[CodeType]:
+    """Remove these code objects, which will not be called again, and their resume functions from torch's tables; returns all.
 
     In the tables, a code object and its resume functions keep each other alive forever, and with them the compiled graphs and
     the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Removing the entries frees the
@@ -205,6 +217,8 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
                 names._remove_id(compiled)
         for code in everything:
             loaded("torch._dynamo.eval_frame").reset_code(code)  # frees its compiled code
+        return everything
+    return []
 
 
 def _with_resumes(codes: Iterable[CodeType]) -> list[CodeType]:

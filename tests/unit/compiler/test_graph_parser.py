@@ -82,8 +82,7 @@ def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., An
 )
 @pytest.mark.parametrize("placements", [(Shard(0),), (Replicate(), Partial(), Shard(1)), (Shard(0), Shard(0))])
 def test_placements_are_as_torch_prints_them(placements: tuple[Placement, ...]) -> None:
-    order = DTensorSpec.compute_default_shard_order(placements)
-    printed = DTensorSpec.format_shard_order_str(placements, order)
+    printed = DTensorSpec.format_shard_order_str(placements, DTensorSpec.compute_default_shard_order(placements))
     text = f"def forward(self, x: 'DTensor(bf16[s7, 8][8, 1]cuda:0, {printed})', y: 'Mine(f32[2][1]cpu)'):\n    return x\n"
     node, other = graphs.read_graph(text)[0][:2]
     assert (node.dtype, node.shape, node.stride, node.device) == ("bfloat16", ["s7", 8], [8, 1], "cuda:0")

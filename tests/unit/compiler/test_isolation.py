@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from torch._dynamo.testing import CompileCounter
 from torch._dynamo.variables.tensor import TensorVariable
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import hook_installer, hooks
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
+from dynascope.compiler.retrace import retracing
 
 
 def grows(x: torch.Tensor) -> torch.Tensor:
@@ -125,14 +127,20 @@ NESTED = "def call(x):\n    def f(x): return x.sin()\n    return torch.compile(f
 @pytest.mark.parametrize("source", [SIMPLE, NESTED], ids=["its own", "in another one's"])
 def test_functions_of_no_module_are_traced_again(source: str) -> None:
     """In a notebook, they are in no module that has the file of a cell; Dynamo knows the code of `f`."""
-    from dynascope.compiler.retrace import retracing
-
     names: dict[str, Any] = {"torch": torch}
     exec(compile(source, "<cell of the test>", "exec"), names)
     names["call"](torch.ones(3))
     with retracing(), observe() as recording:
         names["call"](torch.ones(3))
     assert [(f.name, f.status) for f in recording.report.frames] == [("f", "compiled")]
+
+
+def test_of_code_that_stays_compiled_the_sizes_stay_known() -> None:
+    own = torch.compile(lambda x: x.sin() + 1, backend=(counter := CompileCounter()))
+    with retracing():
+        own(torch.ones(4))
+    assert [own(torch.ones(size)).shape[0] for size in (4, 3, 5)] == [4, 3, 5]
+    assert counter.frame_count == 2
 
 
 def test_an_interrupt_while_hooks_are_removed_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

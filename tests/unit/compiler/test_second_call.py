@@ -67,8 +67,7 @@ def test_a_break_in_training_is_none_of_the_first_call_where_the_model_is_left_i
 
 def test_a_call_whose_hook_is_removed_is_not_repeated() -> None:
     model = torch.nn.Linear(3, 3)
-    hook = model.register_forward_hook(lambda *_: torch._dynamo.graph_break())
-    remove = torch.compiler.disable(hook.remove)
+    remove = torch.compiler.disable(model.register_forward_hook(lambda *_: torch._dynamo.graph_break()).remove)
     report = dynascope.explain(lambda x: (model(x), remove())[0], backend="eager", second_call=True, check=True)(torch.ones(3))
     assert set(first_only(report)) == {None}
     assert "check: nothing was compared: hooks of its modules have been removed since." in report.notes

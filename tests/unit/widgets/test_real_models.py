@@ -63,8 +63,7 @@ def drawn(model: Any, **inputs: torch.Tensor) -> None:
         parts = {part["key"]: part for part in model["details"][graph.id]["parts"]}
         assert parts["graph"]["kind"] == "graph"
         assert [n["reads"] for n in parts["graph"]["body"]["nodes"]] == positions(graph.nodes)
-    view = report.view()
-    view.close()
+    report.view().close()
     assert "could not be drawn" not in report.to_html() + report.to_svg() + str(report)
 
 

@@ -51,4 +51,4 @@ def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Repo
     assert [row["id"] for row in time["inputs"]] == ["", "f1"]
     assert time["inputs_summary"] == "2 inputs: 1 needs another compile (1.00 s)"
     assert "f1" in view_model(report)["details"]
-    assert "2. <b>: compiled again 1 time; all compiles took 1.00 s" in to_text(report, colour=False, width=100)
+    assert "2. <b>: compiled again 1 time: its recompiles say why; all compiles" in to_text(report, colour=False, width=100)

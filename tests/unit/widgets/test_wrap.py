@@ -21,8 +21,7 @@ def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_frame_of_a_picture_is_over_another(name: str) -> None:
     picture = split(SAMPLES[name]())
-    outer = [*picture.groups, *(b for b in picture.boxes if not b.group)]
-    assert overlapping({s.id: s.at for s in outer}) == []
+    assert overlapping({s.id: s.at for s in [*picture.groups, *(b for b in picture.boxes if not b.group)]}) == []
 
 
 def test_the_layers_of_a_model_have_columns_too() -> None:

@@ -31,7 +31,7 @@ _TYPES = {
         "Unsupported Tensor.requires_grad_() call", "setattr() on Tensor.requires_grad",
     ),
     "a tensor's memory changes: make another": ("Unsupported Tensor.resize_() call", "Failed to mutate tensor data attribute"),
-    "the values leave torch: put the code that needs them into a custom operator": (
+    "torch does not trace this part of NumPy: put it into a custom operator, or outside of compiled code": (
         "attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call", "ndarray.astype(object)",
     ),
     "the code there asks for it": ASKED_FOR,

@@ -137,8 +137,7 @@ def _reorderable(problem: Problem) -> list[Candidate]:
 
 def _ignored(problem: Problem, setting: str) -> list[Candidate]:
     """Candidates that drop log records in compiled code, which is refused where anything is logged."""
-    methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
-    names = {name: f"logging.Logger.{name}" for name in methods}
+    names = {name: f"logging.Logger.{name}" for name in ("debug", "info", "warning", "error", "critical", "log", "exception")}
     lost = "The log records of compiled code are lost"
     return _for_calls(problem, setting, names, "Drop what {} logs in compiled code", lost)
 

@@ -136,8 +136,7 @@ class Source:
 
     def block_of(self, statement: ast.AST) -> list[ast.stmt]:
         """The statements of the block that contains a statement."""
-        above = self.parent(statement)
-        blocks = [getattr(above, name, None) for name in ("body", "orelse", "finalbody")]
+        blocks = [getattr(self.parent(statement), name, None) for name in ("body", "orelse", "finalbody")]
         return next((block for block in blocks if isinstance(block, list) and statement in block), [])
 
     def following(self, statement: ast.stmt) -> list[ast.stmt]:
