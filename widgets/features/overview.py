@@ -378,8 +378,7 @@ class _Rows:
             ("eager", "eager op", sum(s.op_count or 0 for f in frames for s in self.eager.get(f.id, ())), ""),
         )
         found += [[kind, plural(count, what) + more] for kind, what, count, more in counts if count]
-        is_empty = frames and not found and all(f.status == "empty" for f in frames)
-        return [["empty", "no graph"]] if is_empty else found
+        return [["empty", "no graph"]] if frames and not found and all(f.status == "empty" for f in frames) else found
 
 
 def _short(name: str) -> str:

@@ -149,7 +149,7 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     assert advice(report)["hints"]
     report.fixes = [tried(scalars[-1].id, "refused", "outputs differ")]  # a setting is in force for all
     assert ": keep the value in a tensor, or read it outside of the compiled code" in advice(report)["first"]
-    refused = "The compiler's hint `torch._dynamo.config.capture_scalar_outputs = True` was tried and refused."
+    refused = "The compiler's hint `torch._dynamo.config.capture_scalar_outputs = True` was tried and refused: outputs differ."
     assert refused in advice(report)["more"]
     assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1]
     report.fixes, report.settings = None, {}
