@@ -223,8 +223,7 @@ def many_layers(x: torch.Tensor, first: bool) -> torch.Tensor:
 @torch.compiler.disable
 def spend(n: int) -> None:
     """Python that has to do with no tensor."""
-    table = {str(i): np.float64(i) for i in range(n)}
-    sum(table.values())
+    sum({str(i): np.float64(i) for i in range(n)}.values())
 
 
 def counting(x: torch.Tensor, first: bool) -> torch.Tensor:

@@ -118,7 +118,8 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
         words[said] = words.get(said) or line_words(guard.at, places)
         if "allow_unspec_int_on_nn_module" in reason:
             words.setdefault(_GLOBAL_INTEGER_HINT if "G[" in reason.partition("  #")[0] else _INTEGER_HINT, "")
-    told = [f"{said} \N{RIGHTWARDS ARROW} {because}" if because else said for said, because in words.items()]
+    # the line counts more than the end of a long condition
+    told = [f"{shorten(said, 120)} \N{RIGHTWARDS ARROW} {because}" if because else said for said, because in words.items()]
     return told or recompile.reasons or ["a guard failed"]
 
 

@@ -30,8 +30,7 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
 def test_two_calls_of_backward_through_one_graph_are_explained() -> None:
     def step(z: torch.Tensor) -> None:
         fake = z * 2
-        loss = (fake.detach() * z).sum()
-        loss.backward()
+        (fake.detach() * z).sum().backward()
         fake.sin().sum().backward()
 
     with pytest.raises(RuntimeError, match="a second time"):

@@ -11,6 +11,7 @@ import torch.utils.checkpoint
 from observed import seen
 
 from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.report import StackEntry
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import failures, recompile_words
 
@@ -112,8 +113,7 @@ def test_a_guard_on_a_module_of_torchs_own_names_the_module_not_torchs_wrapper()
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.1))
     compiled = torch.compile(model, backend="eager")
     report = seen(lambda: (compiled(torch.ones(2)), model.eval(), compiled(torch.ones(2))))
-    (words,) = map(recompile_words, report.recompiles)
-    assert words == ["Sequential.1.training was True when it was compiled, and is False now"]
+    assert recompile_words(*report.recompiles) == ["Sequential.1.training was True when it was compiled, and is False now"]
 
 
 def test_a_value_of_another_length_or_class_is_told_in_one_sentence_whatever_guards_failed() -> None:
@@ -132,11 +132,13 @@ def test_a_value_of_another_length_or_class_is_told_in_one_sentence_whatever_gua
         ((x, torch.ones(3), None), "was torch.Tensor", "is NoneType"),
         ((torch.nn.functional.relu, torch.tanh), "was function", "is builtin_function_or_method"),
     ):
-        compiled = torch.compile(f, backend="eager")
         torch._dynamo.reset()
-        report = seen(lambda: [compiled(x, y) for y in values])  # noqa: B023
+        report = seen(lambda: [torch.compile(f, backend="eager")(x, y) for y in values])  # noqa: B023
         (told,) = failures(report.recompiles[-1], Places(report))
         assert told.partition(" \N{RIGHTWARDS ARROW} ")[0] == f"y {before} when it was compiled, and {now} now"
+    guard = report.recompiles[-1].failed_guards[0]
+    guard.source, guard.at = "a long name" * 20, StackEntry(file=__file__, line=1, function="f")
+    assert " \N{RIGHTWARDS ARROW} test_recompiles.py:1" in failures(*report.recompiles, Places(report))[0][:160]
 
 
 class _Base(torch.nn.Module):
