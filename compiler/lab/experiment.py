@@ -121,8 +121,7 @@ class Experiment:
     """Repeats one call under variants: a context manager, which restores all that the runs change.
 
     Each run begins with the state that the program has left, or, with `numbers`, with that before the recorded call.  With a
-    `state`, which must be created before anything is edited, a run is observed as closely as possible: for a cell's statements,
-    their names then count as arguments and results, and otherwise only as effects.
+    `state`, which must be created before anything is edited, a run is observed as closely as possible.
     """
 
     def __init__(self, call: RecordedCall, *, numbers: bool = False, state: SideState | None = None) -> None:
@@ -155,7 +154,7 @@ class Experiment:
                 args, kwargs = self.prepare()
                 if variant.vary is not None:
                     args, kwargs = call.varied(variant.vary, args, kwargs)
-                before = _Before(call.target, args, kwargs, call.bound() if self._state is not None else {})
+                before = _Before(call.target, args, kwargs, call.bound())
                 generators = recorded_call.torch_random_states()
                 entry = call.target if variant.entry is None else variant.entry  # a module may define a length
                 returned = entry(*args, **kwargs)
@@ -190,7 +189,7 @@ class Experiment:
         opaque: dict[str, None] = {}
         values = list(parts_of("the value", returned if call.namespace is None else returned[1], opaque))
         now = call.bound()
-        new = {name: value for name, value in now.items() if self._state is not None and value is not before.bound.get(name)}
+        new = {name: value for name, value in now.items() if value is not before.bound.get(name)}
         results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
         groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients_left()}
         try:
