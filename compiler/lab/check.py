@@ -36,7 +36,7 @@ def words(checked: Check, *, is_located: bool) -> list[str]:
     if checked.numbers is None or checked.agrees is not False:
         return [_agreement(checked)]
     searched = {"unknown": "", "rounding": "; `--check=where` tries settings with which they agree"}
-    more = "" if is_located else searched.get(checked.numbers.verdict, "; `--check=where` finds the line where it begins")
+    more = "" if is_located else searched.get(checked.numbers.verdict, "; `--check=where` looks for the line where it begins")
     return [_agreement(checked), f"check: {checked.numbers.sentence}{more}"]
 
 

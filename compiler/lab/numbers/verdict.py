@@ -172,7 +172,7 @@ def sentence(found: Numbers) -> str:
         words = f"compiled is wrong: {name} is off by {other} (eager: {mine})"
     elif found.verdict == "eager":
         words = f"eager is wrong: {name} is off by {mine} (compiled: {other})"
-    elif by and not min(share_of(worst.eager), share_of(worst.compiled)):
+    elif by and WORSE * min(shares := (share_of(worst.eager), share_of(worst.compiled))) < max(shares):
         words = f"the computation loses its digits, compiled or not: {moving} {name} {by}; it is off by {mine} in eager"
         words += f" and by {other} compiled"
     else:
