@@ -47,8 +47,7 @@ class PageItem(pytest.Item):
         from dynascope.docs_tests.runner import run_page
 
         here = self.config.invocation_params.dir
-        path = self.path.relative_to(here) if self.path.is_relative_to(here) and here == Path.cwd() else self.path
-        result = run_page(path)
+        result = run_page(self.path.relative_to(here) if self.path.is_relative_to(here) and here == Path.cwd() else self.path)
         if result.skipped:
             pytest.skip(result.skipped)
         for note in result.notes:

@@ -13,6 +13,7 @@ measured, groups are ranked by the number of frames that they split or cause to 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -268,8 +269,10 @@ def setting_in(hints: Iterable[str]) -> str | None:
 
 
 def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:
+    # what makes whole frames run eagerly costs more than others if its cost is unknown
+    seconds = math.inf if cause.seconds is None and cause.skipped else cause.seconds or 0.0
     return (
         cause.asked_for or cause.by_design, not cause.in_each_call, cause.kind == "recompile",
-        cause.first_call and not cause.skipped, cause.by_design, -(cause.seconds or 0.0),
+        cause.first_call and not cause.skipped, cause.by_design, -seconds,
         -(cause.split + cause.skipped), -len(cause.frames),
     )  # fmt: skip

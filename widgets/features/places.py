@@ -168,8 +168,7 @@ def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | Non
     if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
         return None
     end = length if end is None else end
-    fits = start < end <= length and not text[end - 1].isspace() and not _cuts_a_word(text, end)
-    return (start, end) if fits else None
+    return (start, end) if start < end <= length and not text[end - 1].isspace() and not _cuts_a_word(text, end) else None
 
 
 def _cuts_a_word(text: str, at: int) -> bool:
