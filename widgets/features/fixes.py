@@ -108,9 +108,8 @@ def fix_words(fix: Fix) -> str:
     # what was not tried was not refused; what is not chosen for a reason may have been tried
     verdict = fix.verdict if fix.edits or fix.settings or not is_refused else ""
     words = f"{fix.title}: " + ", ".join(filter(None, ["" if fix.verdict == "untried" and fix.reason else verdict, fix.reason]))
-    # a forced condition may be a case that never comes; what was recorded is one that came
-    came = "with the recorded inputs: " in fix.reason and not fix.reason.startswith("where ")
-    matters = came or fix.reason.startswith("the compiler fails")
+    # an input or a forced condition may be a case that never comes; what was recorded is one that came
+    matters = not fix.reason.startswith(("with ", "where ")) or fix.reason.startswith("with the recorded inputs: ")
     if not is_refused or matters or fix.before is None or fix.after is None or fix.after.breaks >= fix.before.breaks:
         return words
     known = f"graph breaks {fix.before.breaks} → {fix.after.breaks}"

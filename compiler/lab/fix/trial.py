@@ -70,11 +70,10 @@ class TrialResult:
         )  # fmt: skip
 
     def compiles_more_than(self, before: TrialResult) -> str | None:
-        """What each call compiles again that it did not before, as a clause; None if there is none, or it is less in all."""
-        now, then = self.compiled_again, before.compiled_again
-        more = [*(Counter(now) - Counter(then))]
-        less = "".join(f", not only {name}," for name in then[-1:])
-        return f"each call compiles {more[-1]}{less} again" if more and len(now) >= len(then) else None
+        """What each call compiles again that it did not before, as a clause; None if there is none."""
+        more = [*(Counter(self.compiled_again) - Counter(before.compiled_again))]
+        less = "".join(f", not only {name}," for name in before.compiled_again[-1:])
+        return f"each call compiles {more[-1]}{less} again" if more else None
 
 
 class Trials:
