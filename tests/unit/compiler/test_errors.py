@@ -54,7 +54,7 @@ def test_suppressed_errors_are_told() -> None:
     assert "broken was not compiled, and ran eagerly" in report.notes[0]
     torch._dynamo.mark_dynamic(marked := torch.ones(2), 0)
     marked_report = explain(lambda x: x + torch.ones(2), backend="eager")(marked)
-    assert "but your code specialized it to be a constant (2). " in str(marked_report).rpartition("– skipped frame")[2]
+    assert "to be a constant (2). " in " ".join(str(marked_report).rpartition("– skipped frame")[2].split())
     assert f"raises at test_errors.py:{line_of('(marked)')}" in marked_report.notes[0]
     report = explain(lambda x: torch.as_tensor([breaking(x).numpy().sum()]), backend="eager")(torch.ones(1))
     line = line_of("(torch.ones(1))")
