@@ -79,7 +79,7 @@ class Rounding:
     def tolerances(self, expected: Any) -> tuple[float | None, float | None]:
         """The relative and the absolute tolerance; (None, None): those of `torch.testing` for the value's own dtype.
 
-        In half precision or less, it is two units in the last place.
+        In half precision or less, they are two units in the last place, of the value and of the largest one; both are allowed.
         """
         precision: Any = self.precision or getattr(expected, "dtype", None)
         if not is_low(precision):
