@@ -270,7 +270,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove this"
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, elsewhere)
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
-    if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):  # what was refused may be another one
+    # of several settings, what was refused may be another one beside it
+    if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
         why = next((f": {compiler_text(fix.reason, 120)}" for fix in tried if fix.reason), "").rstrip(".")
         return False, f"`{name} = True` was tried and refused{why}"
     trials = report.trials or []
