@@ -542,7 +542,7 @@ class CallRecorder:
         self.refusals: list[str] = []
         #: the numbers of the compiles, counted from Dynamo's last reset, that need not be repeated or that a copied call made
         self.repeatable: set[int] = set()
-        self._started = caches.compiles()
+        self._started, self._generation, self._was_reset = caches.compiles(), caches.generation(), False
         #: whether the kept calls are all that compiled something, once `choose` has been called
         self.is_whole = False
         #: how many calls through `watch` there were
@@ -561,6 +561,7 @@ class CallRecorder:
             return entry
 
         def watched(*args: Any, **kwargs: Any) -> Any:
+            self._look_for_reset()
             self.count += 1
             may_keep = self._keeps and self._count_and_may_copy(target)
             call = None
@@ -596,6 +597,7 @@ class CallRecorder:
 
     def _called(self, entered: Any, target: Any, args: Args, kwargs: Kwargs) -> None:
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
+        self._look_for_reset()
         self._keep_latest()
         if not in_torch(_file_of(target)) and self._count_and_may_copy(target):
             self._latest = RecordedCall(target, args, kwargs), target_id(target), caches.compiles()
@@ -607,6 +609,7 @@ class CallRecorder:
 
     def _keep(self, call: RecordedCall | None, target: int, compiles: int) -> None:
         """Keep the first call of a target, or one that compiled something; None: its arguments were not copied."""
+        self._look_for_reset()
         compiled = range(compiles, caches.compiles())
         if call is not None and (compiled or self.calls[target] == 1):
             self.repeatable.update(compiled)
@@ -617,9 +620,16 @@ class CallRecorder:
 
     def choose(self, *, statements: bool) -> None:
         """End the run: repeat what statements that were given up have called, or else the statements themselves, not both."""
-        self.is_whole = self.repeatable.issuperset(range(self._started, caches.compiles()))
+        self._look_for_reset()
+        self.is_whole = not self._was_reset and self.repeatable.issuperset(range(self._started, caches.compiles()))
         outer = [call.outer for call in self.kept]
         self.kept = [call for call in self.kept if (call.outer not in self.kept if statements else call not in outer)]
+
+    def _look_for_reset(self) -> None:
+        """Compiles are numbered anew after a reset; if calls went before it, what each compiled can no longer be told."""
+        before, self._generation = self._generation, caches.generation()
+        if before is not None and before is not self._generation:
+            self._started, self._was_reset = 0, self._was_reset or self.calls.total() > 0
 
     def _count_and_may_copy(self, target: Any) -> bool:
         """Count one more call; returns whether its arguments may be copied."""
