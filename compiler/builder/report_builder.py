@@ -239,7 +239,7 @@ class _ReportBuilder:
     # -- a frame's graph ----------------------------------------------------------------------------------
 
     def graph(self, record: CompileRecord, frame: Frame) -> None:
-        if record.graph_text is None:
+        if record.graph_text is None or compile_records.outcome(record) == "skipped":  # a graph that torch has thrown away
             return
         if not record.nodes:
             try:
