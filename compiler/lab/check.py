@@ -25,7 +25,7 @@ from dynascope.compiler.report import Check, error_words, listed, plural
 #: at most this many differences are reported
 MOST_DIFFERENCES = 5
 #: what may have changed, one and several: that it was compared does not say that the call changed it
-_STATE = ("argument or attribute after the call", "arguments or attributes after the call")
+_STATE = ("argument, attribute or variable after the call", "arguments, attributes or variables after the call")
 
 
 def words(checked: Check, *, is_located: bool) -> list[str]:

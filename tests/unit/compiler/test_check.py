@@ -126,7 +126,7 @@ def test_what_agrees_is_counted() -> None:
         lambda x: (Pair(x + 1), {**values, "f": np.float32(1 + 1e-7 * torch.compiler.is_compiling())}), torch.ones(3)
     )
     assert (found["agrees"], found["compared"]["values"]) == (True, 5)
-    assert found["words"] == "check: compiled and eager agree (5 values, 1 argument or attribute after the call)."
+    assert found["words"] == "check: compiled and eager agree (5 values, 1 argument, attribute or variable after the call)."
 
 
 def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
@@ -151,7 +151,7 @@ def test_where_nothing_is_compared_nothing_agrees() -> None:
     assert found["agrees"] is None
     assert found["words"] == "check: nothing was compared: the call returns and changes nothing that can be compared (set)."
     found = checked(lambda x: (x + 1, {3}), torch.ones(2))
-    assert found["words"].endswith("agree (1 value, 1 argument or attribute after the call; not compared: set).")
+    assert found["words"].endswith("agree (1 value, 1 argument, attribute or variable after the call; not compared: set).")
     found = checked(lambda x: (x + 1, Bag([other()])), torch.ones(2))
     assert found["not_compared"] == ["Bag"]
 
