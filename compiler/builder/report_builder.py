@@ -312,7 +312,8 @@ class _ReportBuilder:
                     at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
                     why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
                     again = "" if record.recompile_text is None else " again"
-                    self.result.notes.append(f"{what} was not compiled{again}, and ran eagerly; {why}")
+                    was = "were" if frame.kind == "statements" else "was"
+                    self.result.notes.append(f"{what} {was} not compiled{again}, and ran eagerly; {why}")
             elif frame.status == "empty" and record.call and (code := made.original if made else record.code) is not None:
                 calls = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code in (code, record.code))
                 later = next(calls, self.facts.calls.get(code.uid or 0, 0) + 1) - record.call - 1  # until a reset
