@@ -396,9 +396,8 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
     owners = {place["owner"] for cause in rows for place in cause["places"]}
     named = {"own": "your code", "model": shown["library"], "other": "other libraries"}
     whose = [named[owner] for owner in named if owner in owners]
-    order = ", the most costly first" if shown["measured"] else ""
     note = terminal.paint(f"  ({'all ' * (len(whose) == 1)}in {', '.join(whose)})" if whose else "", "soft")
-    out = ["", terminal.paint(f"Causes: {len(rows)}{order}", "bold") + note] if rows else []
+    out = ["", terminal.paint(f"Causes: {len(rows)}", "bold") + note] if rows else []
     for number, row in enumerate(rows):
         left = room - len(out) - (number < len(rows) - 1) - 2
         if left < 1:

@@ -217,7 +217,6 @@ export function overviewView(select, enter) {
     const whose = Object.entries(named).flatMap(([owner, name]) => (found.has(owner) ? [name] : []));
     const where = whose.length ? ` · ${whose.length > 1 ? "" : "all "}in ${whose.join(", ")}` : "";
     causesTitle.textContent = `Causes · ${shown.causes.length}${where}`;
-    causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(...shown.causes.map((cause, n) => causeNode(cause, n + 1, n < OPEN, select)));
     if (!shown.causes.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
     key.textContent = measured ? "bar: time of a call, the longest full" : "bar: share of the captured operations";

@@ -392,16 +392,15 @@ cause=>cause.places),owners=new Set([...places,...calls].map(({owner})=>owner));
 n-mixed",owners.size>1&&owners.has("own"));let named={own:"your code",model:shown.library,other:"other libraries"},found=new Set(
 places.map(({owner})=>owner)),whose=Object.entries(named).flatMap(([owner,name])=>found.has(owner)?[name]:[]),where=whose.
 length?` · ${whose.length>1?"":"all "}in ${whose.join(", ")}`:"";causesTitle.textContent=`Causes · ${shown.causes.length}${where}`,
-causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.causes.map(
-(cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"\
-none"})),key.textContent=measured?"bar: time of a call, the longest full":"bar: share of the captured operations",drawCalls()}
-function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&
-!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=
-calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(
-row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),
-row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.
-includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.
-has(place.dataset.id||""));markPressed(pressed);let show=again=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().
+causes.replaceChildren(...shown.causes.map((cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(
+h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: time of a call, the longest full":"bar: share of th\
+e captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(
+row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].
+depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.
+get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute(
+"tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(
+place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].
+filter(place=>ids.has(place.dataset.id||""));markPressed(pressed);let show=again=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().
 top,cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(
 0,cut.getBoundingClientRect().top-top)),again&&requestAnimationFrame(()=>show(again-1))};return()=>show(2)}return grid.addEventListener(
 "click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(
