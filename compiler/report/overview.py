@@ -169,8 +169,9 @@ _TRAINING = re.compile(
 )
 #: torch's types of the breaks that a program asks for
 ASKED_FOR = (
-    "Skip calling `torch.compiler.disable()`d function", "Call to `torch._dynamo.graph_break()`",
-    "Call to `torch._dynamo.skip_frame()`", "torch._dynamo.step_unsupported() with empty checkpoint",
+    "Skip calling `torch.compiler.disable()`d function", "Skip inlining `torch.compiler.disable()`d function",
+    "Call to `torch._dynamo.graph_break()`", "Call to `torch._dynamo.skip_frame()`",
+    "torch._dynamo.step_unsupported() with empty checkpoint",
 )  # fmt: skip
 
 

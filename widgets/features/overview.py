@@ -64,7 +64,7 @@ _MODULES = "leave it if the size is that of different modules' parameters, as ea
 _FIXED = "it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps"
 _OWN_VERSION = "leave it: a size of 0 or 1 gets a version of its own, also with `dynamic=True`"
 _SAME = "keep what the guard checks the same in each call"
-_FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
+_FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
 WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
 _LIMIT = "Dynamo recompile limit exceeded"

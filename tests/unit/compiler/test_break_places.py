@@ -15,6 +15,7 @@ from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undeci
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Undecided
+from dynascope.compiler.report.overview import is_asked_for
 from dynascope.compiler.source.lines import caret_columns, function_at
 
 
@@ -50,6 +51,11 @@ def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
     return x + y
 
 
+class Log:
+    @torch.compiler.disable
+    def write(self, x: torch.Tensor) -> None: ...
+
+
 EDITED = """
 import torch
 
@@ -69,12 +75,17 @@ def test_a_disabled_function_breaks_its_caller_with_the_reason() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         x = x + 1
         log(x)
-        return x * 2
+        x = x * 2
+        kept.write(x)
+        return x * 3
+
+    kept = Log()
 
     report = explain(f, backend="eager")(torch.ones(2))
-    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (2, 1, 0)
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (3, 2, 0)
     assert report.breaks[0].gb_ids == ["GB0098"]
     assert "writes a file" in report.breaks[0].text
+    assert [is_asked_for(b) for b in report.breaks] == [True, True], "torch has a type of its own for methods"
 
 
 def test_a_break_in_a_module_hook_is_told_at_the_hook() -> None:

@@ -19,7 +19,7 @@ from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
 from dynascope.widgets.terminal import Terminal
 
-FIRST_CALL = "gone when the same calls are repeated; the compiled code keeps them"
+FIRST_CALL = "gone when the same calls are repeated"
 WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
