@@ -204,13 +204,13 @@ class Cause:
     asked_for: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
-    #: numbers of the calls that compiled again because of this
-    calls: set[int] = field(default_factory=set)
+    #: the calls that compiled again because of this: file and line of the outermost function, and the call's number
+    calls: set[tuple[str, int, int]] = field(default_factory=set)
 
     @property
     def in_each_call(self) -> bool:
-        """Whether three calls in a row compiled again: that costs more than any graph break."""
-        return any({call + 1, call + 2} <= self.calls for call in self.calls)
+        """Whether three calls of a function in a row compiled again: that costs more than any graph break."""
+        return any({(file, line, call + 1), (file, line, call + 2)} <= self.calls for file, line, call in self.calls)
 
 
 def causes(report: ReportData) -> list[Cause]:
@@ -245,11 +245,15 @@ def causes(report: ReportData) -> list[Cause]:
             cause.seconds = (cause.seconds or 0.0) + seconds
         if broken.id in ops:
             cause.eager_ops = (cause.eager_ops or 0) + ops[broken.id]
+    outermost: dict[str, Frame] = {}
+    for f in report.frames:
+        outermost[f.id] = outermost.get(f.continues or f.parent or "", f)
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
     for (failed, *_), recompile in again:
         cause = groups.setdefault(("guard", failed.kind), Cause(kind="recompile", guard=failed.kind))
         cause.frames.append(recompile.frame)
-        cause.calls.update(filter(None, [recompile.call]))
+        if recompile.call is not None and (called := outermost.get(recompile.frame)):
+            cause.calls.add((called.file, called.line, recompile.call))
     return sorted(groups.values(), key=_rank)
 
 

@@ -145,11 +145,16 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     assert causes(data)[0].seconds == 0.5
     data.profile.breaks.pop()
     assert causes(data)[0].breaks == ["b2"], "a frame that runs eagerly, at an unknown cost"
-    # and recompiles in call after call outrank both
+    # and recompiles in call after call of one function outrank both
+    inside = Frame(id="f1", compile_id="1/0", name="g", code_name="g", file="m.py", line=5, parent="f0")
+    data.frames = [replace(inside, id="f0", line=1, parent=None), inside, replace(inside, id="f5")]
     data.recompiles = [replace(recompile, call=call) for call in (2, 3, 5)]
     assert causes(data)[-1].guard == "size"
     data.recompiles[2].call = 4
     assert causes(data)[0].guard == "size"
+    data.frames.append(replace(inside, id="f6", parent=None))
+    data.recompiles[2].frame = "f6"
+    assert causes(data)[-1].guard == "size", "another function's call"
 
 
 def test_what_only_the_first_call_has_and_what_was_refused() -> None:
