@@ -16,7 +16,7 @@ from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call
 from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, is_on_a_number, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import line_words, recompile_words
+from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
@@ -45,7 +45,7 @@ _TYPES = {
 _GUARDS = {
     "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
     "value": ("another value",
-        "keep the value the same between calls, or pass a number as a tensor if no condition reads it"),
+        "where a number varies that no condition reads, make it a tensor; any other value may need a version of its own"),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
@@ -56,14 +56,8 @@ _GUARDS = {
         "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
         "compiled code: each new object gets a version of its own"),
     "range": ("a size outside the range that was compiled for",
-        "leave it, or take the condition on the size out of the compiled code: each range gets a version of its own"),
+        "leave it, or take a condition on the size out of the compiled code: each range gets a version of its own"),
 }  # fmt: skip
-#: what the compiler names beside a guard on the size of a parameter, to which `dynamic=True` does not apply
-_STATIC = "torch._dynamo.config.force_parameter_static_shapes = False"
-_MODULES = "leave it if the size is that of different modules' parameters, as each needs a version; else "
-_FIXED = "it needs one value of the size, so neither `dynamic=True` nor `mark_dynamic` helps"
-_OWN_VERSION = "leave it: a size of 0 or 1 gets a version of its own, also with `dynamic=True`"
-_SAME = "keep what the guard checks the same in each call"
 _FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
 WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
@@ -202,8 +196,7 @@ class CauseWords:
         cause = self.cause
         if cause.kind == "recompile":
             words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
-            title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
-            step = self.for_sizes(step) if cause.guard in ("size", "range", "minimum") else step
+            title, step = _GUARDS.get(cause.guard or "", (words, ""))
             others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
@@ -222,25 +215,6 @@ class CauseWords:
         own = next((s for s in steps if not s.startswith(general)), instead_of(""))
         return compiler_text(title, 200), shorten(own, 200)
 
-    def for_sizes(self, step: str) -> str:
-        """What to do about sizes; `step`: about those that may be dynamic, unlike those of parameters or that code fixes."""
-        value = next((g.source for r in self.recompiles for g in r.failed_guards if g.kind == "value" and g.source), None)
-        unless = f", unless the code needs one value of `{value}`, which varies, too" if value else ""
-        static = f"{_MODULES}try `{_STATIC}`, the compiler's hint"
-        steps = (static if _STATIC in " ".join(r.reasons) else self.fixed(r) or step + unless for r in self.recompiles)
-        return "; ".join(dict.fromkeys(steps))
-
-    def fixed(self, recompile: Recompile) -> str:
-        """What to do about a size that cannot be dynamic, as the code needs one value, or it is 0 or 1; else ""."""
-        frame, failed = self.places.frames.get(recompile.frame), recompile.failed_guards[0]
-        size = [s for s in frame.symbols if (s.source, s.dimension) == (failed.source, failed.dimension)] if frame else []
-        needed = next((c for s in size for c in s.constraints if c.value is not None), None)
-        if needed is None:
-            others = (g for g in recompile.failed_guards if g.asked_by != "0/1 specialization")
-            return _OWN_VERSION if all(g.kind == "size" and {g.before, g.now} & {"0", "1"} for g in others) else ""
-        code = f"`{compiler_text(line_words(needed.at, self.places), 80)}`" if needed.at else "the code that needs one size"
-        return f"{_MODULES}pad to a few sizes, or keep {code} out of the compiled code: {_FIXED}"
-
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
         guard = next((guard for r in self.recompiles[:1] for guard in r.failed_guards), None)
@@ -255,7 +229,7 @@ class CauseWords:
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:
-        """What to do about the cause."""
+        """What to do about the cause; "" if nothing is known to help."""
         setting, is_again = self.cause.setting, self.cause.kind == "recompile"
         if setting is not None:
             step = lower_first(instead_of(setting)) if self.helps is False else f"set `torch._dynamo.config.{setting} = True`"
@@ -266,7 +240,7 @@ class CauseWords:
         if titles := dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict}{some})" for fix in chosen):
             return "; ".join([*titles][:2])
         if is_refused(self.considered) and (is_again or self.cause.type in _TYPES):
-            return f"{_SAME if is_again else lower_first(instead_of(''))} (what was tried was refused)"
+            return "" if is_again else f"{lower_first(instead_of(''))} (what was tried was refused)"
         return self.step
 
     def cost(self) -> str:
@@ -414,7 +388,7 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
 
 def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -> list[str]:
     """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
-    out = terminal.labelled("    → ", row["fix"], 1, "green")
+    out = terminal.labelled("    → ", row["fix"], 1, "green") if row["fix"] else []
     for owner, group in groupby(row["places"], lambda place: place["owner"]):
         whose = {"own": "your code: ", "model": f"{library}: "}.get(owner, "other libraries: ")
         whose = whose if len(owners) > 1 or owner == "own" else ""

@@ -290,8 +290,8 @@ def _first_words(words: CauseWords, report: Report) -> str:
     is_vain = cause.setting is not None and not words.helps  # untried or tried, it has a sentence of its own
     fix = instead_of(cause.setting or "") if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
-        often = ", call after call" * cause.in_each_call
-        return f"{lower_first(fix) if is_vain else fix} ({words.count}{often}: {words.title})."
+        what = f"{words.count}{', call after call' * cause.in_each_call}: {words.title}"
+        return f"{fix} ({what})." if fix else f"look into {what}."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
     more = f" and {plural(len(others), 'more place')}" if others else ""

@@ -65,7 +65,7 @@ function causeNode(cause, number, open, select) {
       h("span", { cls: "dyn-what" }, ...withCode(title)),
       h("span", { cls: "dyn-hits", text: cost }),
     ),
-    h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)),
+    fix ? h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)) : null,
     ...(cut ? [...all.slice(0, PLACES), more] : all),
     eager.length ? h("p", { cls: "dyn-eager", title: eager.join(", "), text: verb + few(eager) }) : null,
   );

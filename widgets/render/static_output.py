@@ -88,7 +88,7 @@ def _image(report: Report, model: ViewModel) -> str:
 def _causes(overview: Overview) -> str:
     """The causes of a large report."""
     told = ((escape(c["count"]), escape(c["title"]), escape(c["fix"])) for c in overview["causes"])
-    items = "".join(f"<li><strong>{count}</strong>: {title} → {fix}</li>" for count, title, fix in told)
+    items = "".join(f"<li><strong>{count}</strong>: {title}{f' → {fix}' if fix else ''}</li>" for count, title, fix in told)
     return f'<ol style="margin:4px 0 8px">{items}</ol>'
 
 

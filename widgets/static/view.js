@@ -361,9 +361,9 @@ let{kind,count,cost,title,fix,eager,places}=cause,cut=places.length>PLACES+1,all
 places[n-1]?.function,select)),more=button("dyn-link",plural(places.length-PLACES,"more place"),()=>{more.replaceWith(...all.
 slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"at the recompile limit: ";return h("details",{cls:`dyn-shared dyn\
 -shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),
-h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"ari\
-a-hidden":"true",text:"→ "}),...withCode(fix)),...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-e\
-ager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
+h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),fix?h("p",{cls:"dyn-fix"},h("span",{
+"aria-hidden":"true",text:"→ "}),...withCode(fix)):null,...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"\
+dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
 events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note=skipped?"; its own lin\
 es run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note}`;return h("\
 span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
