@@ -215,7 +215,7 @@ def _print(text: str, stream: TextIO) -> None:
 def _fix(chosen: argparse.Namespace) -> int:
     """Print the patch, or apply it; what fits into no file is always printed."""
     _check(chosen)
-    settings = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
+    settings = Settings(backend="aot_eager", fix=True, fix_seconds=chosen.fix_seconds)
     with errors_as(UsageError):
         check_settings(settings)
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own

@@ -155,7 +155,9 @@ class RunCounts:
     that again, as it guards what it changes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, also: Callable[[Any, Any], Any] | None = None) -> None:
+        """`also`: a backend that traces graphs with symbols, too: it may add guards, or make Dynamo trace again without one."""
+        self._also = also
         #: graphs that this backend compiled; code that the program compiles itself, with a backend of its own, is not counted
         self.graphs = 0
         self.graph_runs = self.eager_ops = 0
@@ -166,6 +168,9 @@ class RunCounts:
 
     def backend(self, graph: Any, inputs: Any) -> Any:
         """The backend "eager", counted."""
+        values = (node.meta.get("example_value") for node in graph.graph.nodes)
+        if self._also is not None and any(isinstance(value, (torch.SymInt, torch.SymFloat)) for value in values):
+            self._also(graph, inputs)
         self.graphs += 1
 
         def run(*args: Any) -> Any:

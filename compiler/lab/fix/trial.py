@@ -183,7 +183,8 @@ class Trials:
 
         `is_counted`: whether they are repeated once more, to count what a call does outside of graphs.
         """
-        counts = RunCounts()
+        runs_aot = isinstance(self.settings.backend, str) and self.settings.backend != "eager"
+        counts = RunCounts(aot_eager if runs_aot else None)
         counted = counts.backend if backend == "eager" else backend
         with self._entries(plan, self.settings.replace(backend=counted), None, False) as entry_of:
 

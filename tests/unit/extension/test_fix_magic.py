@@ -152,6 +152,12 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
 
 
+def test_recompiles_are_counted_with_the_guards_that_aotautograd_adds(shell: Any) -> None:
+    lines = "def f(x, b): return x * b, b * 0.5", "for b in (0.5, 0.6, 0.7): f(torch.ones(3), b)"
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend aot_eager --no-cache", *lines)
+    assert (report.summary.recompiles, {x.reason for x in report.fixes}) == (2, {"there are not fewer recompiles"})
+
+
 def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "def g(z): return -z",
