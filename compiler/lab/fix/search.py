@@ -780,7 +780,7 @@ class Search:
                     why = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
                     fix.reason = why * (fix.title not in titles)  # else it is chosen, too, on top of that one
                 elif fix.verdict == "refused":  # it was left out
-                    fix.reason = "the chosen changes gain as much without it" if gone else "left out for others, which do not hold"
+                    fix.reason = "the chosen changes gain as much without it" if taken else "left out for others, which fail"
         # of a change that was tried again, on top of others, the last word counts
         last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]

@@ -207,7 +207,7 @@ def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dr
     monkeypatch.setattr(Search, "_complete", lambda search: search._drop_from(-1, "it differs"))
     reasons = [x.reason for x in fix(asks_a_number, torch.ones(3)).fixes or ()]
     assert "it differs" in reasons
-    assert "left out for others, which do not hold" in reasons  # not “not needed”
+    assert "left out for others, which fail" in reasons  # not “not needed”
 
 
 def test_one_other_input_is_one_other() -> None:
