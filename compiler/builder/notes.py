@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 
 from dynascope.compiler.builder import dynamo_texts
@@ -21,6 +21,11 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, mo
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
 _SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
+#: names of the errors that operations raise when they run, and of their bases; other errors are found in tracing
+_RAISED_BY_GRAPHS = (
+    "BaseException", "Exception", "RuntimeError", "LinAlgError", "IndexError", "AssertionError", "OutOfMemoryError",
+    "AcceleratorError",
+)  # fmt: skip
 _NO_TRY = (
     "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
     "catch such errors"
@@ -47,7 +52,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
         annotate_error(report, facts.error, facts.cell_of, dynamo_texts.entries(facts.failed_operation))
     elif report.error is not None and facts.origin == "live":
         report.error.caught = True
-    annotate_tries(report, facts.cell_of)
+    annotate_tries(report, facts)
 
 
 def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
@@ -69,18 +74,19 @@ def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
         yield f"{were} known only from a resume function: no record gives the place and the reason"
 
 
-def annotate_tries(report: Report, cell_of: CellResolver) -> None:
+def annotate_tries(report: Report, facts: RecordingFacts) -> None:
     """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
     error = report.error
-    compiled = {(f.file, user_name(f.code_name)) for f in report.frames}
+    kinds = [kind.__name__.lstrip("_") for kind in type(facts.error).__mro__]  # torch.linalg.LinAlgError is a _LinAlgError
+    compiled = {(f.file, user_name(f.code_name)) for f in report.frames if f.status == "compiled"}
     inside = dropwhile(lambda call: (call.file, call.function) not in compiled, error.calls if error is not None else [])
-    escaped = _try_of([*inside]) if error is not None and error.in_graph else None
+    escaped = _try_of([*inside], kinds) if error is not None and error.in_graph else None
     if error is not None and escaped is not None:
         report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
-    nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
-    places = dict.fromkeys((n.file, n.line) for n in nodes)
-    calls = (Location(file, line, "").entry(cell_of) for file, line in places if file is not None and line is not None)
-    for found in dict.fromkeys(_try_of([call]) for call in calls):
+    nodes = ((n, g.frame) for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
+    places = dict.fromkeys((n.file, n.line, report.frame(frame).code_name) for n, frame in nodes)
+    calls = (Location(file, line, name).entry(facts.cell_of) for file, line, name in places if file and line)
+    for found in dict.fromkeys(_try_of([call], _RAISED_BY_GRAPHS) for call in calls):
         if found not in (None, escaped):
             report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
 
@@ -148,10 +154,14 @@ def _of_inductor(report: Report, at: Location, within: Location) -> list[Locatio
     return [Location(file, line, (lines.function_at(file, line) or ("", 0, 0))[0].rpartition(".")[2])]
 
 
-def _try_of(calls: list[StackEntry]) -> str | None:
-    """The place of the innermost `try` around these calls, of the user's, that may catch what a running graph raises."""
+def _try_of(calls: list[StackEntry], errors: Sequence[str]) -> str | None:
+    """The place of the innermost `try` around these calls, of the user's, that catches one of these errors.
+
+    What is around a lambda or a comprehension need not be around its calls.
+    """
     for call in reversed(calls):
-        line = lines.try_around(call.file, call.line) if is_users(call.file) else None
+        is_named = is_users(call.file) and not call.function.startswith("<")
+        line = lines.block_at(call.file, call.line, *errors) if is_named else None
         if line is not None:
             return f"{label(call.file, call.cell)}:{line}"
     return None

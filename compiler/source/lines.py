@@ -124,11 +124,10 @@ class _Parsed:
     lines: list[str]
     #: functions and classes as (name, first line, last line); a method's name includes its class
     functions: list[tuple[str, int, int]]
-    #: first and last line in each `try` whose `except` may catch what a running graph raises, outer ones first
-    tries: list[tuple[int, int]]
     #: expressions and statements of several lines: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
-    #: loops, `with` and `try` statements as (keyword, first line, first line of the body, last line), outer ones first
+    #: loops, `with` and `try` statements as (keyword, first line, first line of the body, last line), outer ones first; for
+    #: each error that a `try` catches also (name of the error, first line, first line of the body, last line of the body)
     blocks: list[tuple[str, int, int, int]]
 
 
@@ -138,11 +137,6 @@ _BLOCKS: dict[Any, str] = {
     (ast.Try, getattr(ast, "TryStar", ast.Try)): "try",
 }  # fmt: skip
 
-#: names of the errors that operations raise when they run, and of their bases
-_RAISED_BY_GRAPHS = frozenset(
-    ("BaseException", "Exception", "RuntimeError", "LinAlgError", "_LinAlgError", "IndexError", "AssertionError",
-     "OutOfMemoryError", "AcceleratorError")
-)  # fmt: skip
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
 
@@ -158,7 +152,7 @@ def _parsed(file: str) -> _Parsed:
 
 
 def _parse(lines: list[str]) -> _Parsed:
-    parsed = _Parsed(lines, [], [], {}, [])
+    parsed = _Parsed(lines, [], {}, [])
     try:
         nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -174,22 +168,14 @@ def _parse(lines: list[str]) -> _Parsed:
         for kind, keyword in _BLOCKS.items():
             if isinstance(n, kind):
                 parsed.blocks.append((keyword, n.lineno, n.body[0].lineno, end))
-        if isinstance(n, ast.Try) and any(map(_catches_running, n.handlers)):
-            parsed.tries.append((n.lineno, n.body[-1].end_lineno or n.lineno))
+        if isinstance(n, ast.Try):
+            kinds = [h.type or ast.Name("BaseException") for h in n.handlers]
+            errors = (e for kind in kinds for e in (kind.elts if isinstance(kind, ast.Tuple) else [kind]))
+            names, last = (ast.unparse(e).rpartition(".")[2].lstrip("_") for e in errors), n.body[-1].end_lineno or n.lineno
+            parsed.blocks.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
         if end > n.lineno:
             parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return parsed
-
-
-def _catches_running(handler: ast.ExceptHandler) -> bool:
-    """Whether the handler may catch what operations raise when they run; other errors are found in tracing."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or ast.unparse(kind).rpartition(".")[2] in _RAISED_BY_GRAPHS for kind in kinds)
-
-
-def try_around(file: str, line: int) -> int | None:
-    """The line of the innermost `try` around a line that may catch what a running graph raises; None if there is none."""
-    return max((first for first, last in _parsed(file).tries if first < line <= last), default=None)
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
@@ -204,7 +190,11 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
 
 
 def block_at(file: str, line: int, *keywords: str) -> int | None:
-    """The first line of the innermost `for`, `while`, `with` or `try` (`keywords`) around a line, in the same function."""
+    """The first line of the innermost block around a line, in the same function.
+
+    `keywords`: of `for`, `while`, `with` and `try`; or names of errors, for a `try` that catches one of them, if the line is in
+    its body.
+    """
     function = function_at(file, line)
     since = function[1] if function is not None else 0
     blocks = _parsed(file).blocks if old_function_at(file, line) is None else []

@@ -156,18 +156,38 @@ def test_an_error_of_a_running_graph_has_the_line_of_its_operation(function: Cal
     assert len([note for note in recording.report.notes if "`try`" in note]) == 1
 
 
-def test_a_try_around_a_call_of_compiled_code_is_not_said_to_be_inside() -> None:
+def decomposed(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.cholesky(x)
+
+
+def of_another_error(x: torch.Tensor) -> torch.Tensor:
+    try:
+        return torch.linalg.cholesky(x)
+    except IndexError:
+        return x
+
+
+try:
+
+    def defined(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.cholesky(x)
+
+    given = lambda x: torch.linalg.cholesky(x)  # noqa: E731
+except RuntimeError:
+    pass
+
+
+@pytest.mark.parametrize("function", [decomposed, of_another_error, defined, given])
+def test_a_try_that_would_not_catch_the_error_in_eager_code_either_is_not_said_to_miss_it(function: Callable[..., Any]) -> None:
     with contextlib.suppress(RuntimeError), observe() as recording:
         try:
-            torch.compile(decomposed, backend="eager")(-torch.eye(3))
+            torch.compile(function, backend="eager")(-torch.eye(3))
         except ValueError as error:
             raise AssertionError from error
     assert recording.report.error is not None
-    assert not [note for note in recording.report.notes if "`try`" in note]
-
-
-def decomposed(x: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.cholesky(x)
+    missed = [note for note in recording.report.notes if "`try`" in note]
+    assert all("does not catch errors of its operations" in note for note in missed)
+    assert len(missed) == (function is of_another_error)
 
 
 def test_a_try_around_operations_of_a_graph_is_noted_before_it_is_missed() -> None:
