@@ -26,12 +26,6 @@ SHARES = {
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
 }
-#: torch's documented switches; those whose names end in "_unsafe" leave out guards that may fail later
-_SWITCHES = (
-    "torch has switches for guards: torch._dynamo.config.use_recursive_dict_tags_for_guards = True; and, which can give wrong "
-    'results silently, options={"guard_filter_fn": torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe} (or '
-    "skip_guard_on_all_nn_modules_unsafe, skip_guard_on_globals_unsafe), torch.compiler.set_stance(skip_guard_eval_unsafe=True)"
-)
 
 
 class TimeSegment(TypedDict):
@@ -219,7 +213,7 @@ def inputs_summary(report: Report) -> str:
 
 
 def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
-    """Where the time of a call goes, what the first breaks cost and, if they take much time, what guards cost."""
+    """Where the time of a call goes, and what the first breaks cost."""
     profile, line = places.report.profile, timeline(places)
     if profile is None or line is None:
         return []
@@ -230,8 +224,6 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     breaks = [(places.breaks[cost.break_], cost) for cost in profile.breaks]
     for words in capped([f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}" for b, cost in breaks], most):
         out += terminal.wrap(words, "    ")
-    if profile.guard_seconds is not None and profile.guard_seconds > 0.1 * profile.median_seconds:
-        out += terminal.wrap(f"guards take {time_text(profile.guard_seconds)} a call: {_SWITCHES}", "    ", 7)
     return out
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
-import pytest
-import torch
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
-from dynascope.compiler.report import Constraint, Guard, GuardSite, Profile, Recompile, Report, StackEntry, Symbol
+from dynascope.compiler.report import Constraint, Guard, GuardSite, Recompile, Report, StackEntry, Symbol
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -82,30 +78,3 @@ def test_the_tabs_of_a_frame() -> None:
     why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     assert again["symbols"][1] == ["    n == 3 (Eq(s0, 3))", "one value", "In[3]:2 return x * n", ""]
-
-
-def costly(lookups: float) -> Report:
-    """The same with measured guards, in a call of 100 µs."""
-    report = known()
-    report.profile = Profile(calls=3, median_seconds=100e-6)
-    report.profile.guard_seconds = lookups
-    return report
-
-
-@pytest.mark.parametrize("lookups", [9e-6, 11e-6])
-def test_torchs_switches_are_named_where_guards_take_more_than_a_tenth(lookups: float) -> None:
-    text = " ".join(to_text(costly(lookups)).split())
-    assert ("which can give wrong results silently" in text) == (lookups > 10e-6)
-    assert ("set_stance(skip_guard_eval_unsafe=True)" in text) == (lookups > 10e-6)
-
-
-def test_what_guards_cost_and_torch_has_the_switches_that_are_named() -> None:
-    words = to_text(costly(40e-6))
-    assert "guards take 40 µs a call: torch has switches" in words
-    for name in re.findall(r"(?:torch\.compiler\.)?(skip_guard_on_\w+)", words):
-        assert hasattr(torch.compiler, name)
-    with (
-        torch.compiler.set_stance(skip_guard_eval_unsafe=True),
-        torch._dynamo.config.patch(use_recursive_dict_tags_for_guards=True),
-    ):
-        pass
