@@ -131,8 +131,9 @@ def _together(one: Candidate, other: Candidate) -> Candidate:
 
 def _reorderable(problem: Problem) -> list[Candidate]:
     """Candidates that run print() and warnings.warn() after the graph."""
-    names, setting = {"print": "builtins.print", "warn": "warnings.warn"}, "reorderable_logging_functions"
-    return _for_calls(problem, setting, names, "Run {}() after the graph", _AFTER)
+    names = ({"print": "builtins.print"}, _AFTER), ({"warn": "warnings.warn"}, f"{_AFTER}; a warning names another line")
+    setting, title = "reorderable_logging_functions", "Run {}() after the graph"
+    return [found for full, assumed in names for found in _for_calls(problem, setting, full, title, assumed)]
 
 
 def _ignored(problem: Problem, setting: str) -> list[Candidate]:
