@@ -99,7 +99,8 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     partial = [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
     lines = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("gone", diff.gone)) for b in found]
     lines += [f"not seen: {_line(b)}" for b in diff.not_seen]
-    lines += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
+    changed = [(now, _outcome(now, before), _outcome(before, now)) for before, now in diff.changed]
+    lines += [f"now {is_now}: {_line(now)} (before: {was})" for now, is_now, was in changed]
     lines += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
     lines += [*(words for name, words in counts.items() if name != "breaks"), *partial]
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
@@ -110,8 +111,10 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _outcome(broken: Break) -> str:
-    return "allowed" if broken.allowed and broken.outcome == "resumed" else broken.outcome
+def _outcome(broken: Break, other: Break) -> str:
+    """The outcome of a break, and whether it is allowed, as far as they are not those of the other one."""
+    allowed = ["allowed" if broken.allowed else "not allowed"] * (bool(broken.allowed) != bool(other.allowed))
+    return " and ".join([broken.outcome] * (broken.outcome != other.outcome) + allowed)
 
 
 def _line(broken: Break) -> str:

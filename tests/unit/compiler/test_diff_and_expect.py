@@ -59,9 +59,12 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     before = Report(breaks=[found(2, "print(x)")])
     allowed = Report(breaks=[found(2, "print(x)", allowed=True)])
     refused = Report(breaks=[found(2, "print(x)", "raised")])
-    assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
+    assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: not allowed)"]
     assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(before).lines == ["the same graph breaks and counts"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
+    assert refused.diff(allowed).lines == ["now raised and not allowed: In[1]:2 print(x) (before: resumed and allowed)"]
+    skipped = Report(breaks=[found(2, "print(x)", "skipped", allowed=True)])
+    assert allowed.diff(skipped).lines == ["now resumed: In[1]:2 print(x) (before: skipped)"]
 
 
 STOPPED = """import torch
