@@ -16,7 +16,7 @@ from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call
 from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, is_on_a_number, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.recompiles import is_at_limit, recompile_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
@@ -61,7 +61,6 @@ _GUARDS = {
 _FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
 WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
-_LIMIT = "Dynamo recompile limit exceeded"
 
 
 class CausePlace(TypedDict):
@@ -253,7 +252,7 @@ class CauseWords:
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
         again, ids, is_again = {(f.file, f.name) for f in self.frames}, self.cause.breaks, self.cause.kind == "recompile"
-        limited = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
+        limited = filter(is_at_limit, self.report.frames)
         stopped = (f for f in self.report.frames if f.status == "skipped" and f.stopped_by in ids)
         frames = [f for f in limited if (f.file, f.name) in again] if is_again else stopped
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
@@ -341,8 +340,8 @@ class _Rows:
         frames = [f for call in calls for f in call.frames]
         found = [[str(f.status), str(f.status)] for f in frames if f.status in ("failed", "unfinished")][:1]
         skipped = [f for f in frames if f.status == "skipped"]
-        rest = all(f.kind == "resume" for f in skipped)
-        found += [["skipped", "rest runs eagerly" if rest else "runs eagerly"]] if skipped else []
+        words = "rest runs eagerly" if all(f.kind == "resume" for f in skipped) else "runs eagerly"
+        found += [["skipped", "at the recompile limit" if all(map(is_at_limit, skipped)) else words]] if skipped else []
         graphs = [self.graphs[g] for call in calls for g in call.graphs if g in self.graphs]
         known = "" if None in graphs else f", {plural(sum(ops or 0 for ops in graphs), 'op')}"
         counts = (

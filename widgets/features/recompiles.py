@@ -128,6 +128,11 @@ def every_recompile(places: Places) -> list[RecompileRow]:
     return [*recompile_rows(places, refused=True), *recompile_rows(places, refused=False)][:MOST]
 
 
+def is_at_limit(frame: Frame) -> bool:
+    """Whether a frame was skipped as a recompile was refused: only calls that fit no version of its function run eagerly."""
+    return frame.status == "skipped" and (frame.reason or "").startswith("Dynamo recompile limit exceeded")
+
+
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
     """The rows of the recompiles that were made, or of the first one of each function that the limit refused."""
     if not refused:

@@ -11,12 +11,13 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Break
+from dynascope.compiler.report import Break, listed
 from dynascope.compiler.report.overview import OWNERS, Owners
 from dynascope.widgets.detail import Way
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.comparisons import ErrorMark, node_errors
 from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import is_at_limit
 from dynascope.widgets.features.regions import bands
 from dynascope.widgets.words import grouped, printable, shorten
 
@@ -148,15 +149,14 @@ def _states(places: Places, graphs: dict[Key, list[int]], breaks: dict[Key, list
     """For each line with a break, a graph or code not compiled: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
     for status, words in _STATES.items():  # the last one that fits a line is shown
-        for frame in reversed([f for f in places.report.frames if f.status == status]):
+        for frame in reversed([f for f in places.report.frames if f.status == status and not is_at_limit(f)]):
             lines, reason = places.lines(frame.file), f"{words}: {shorten(frame.reason or 'reason unknown', 300)}"
             first = frame.line if frame.kind in ("resume", "statements") else frame.line + 1
             for number in range(first, places.end_of(frame) + 1):
                 if lines.get(number, "").strip():
                     states[frame.file, number] = (status, reason, frame.id)
     for key, numbers in graphs.items():
-        names = ", ".join(str(n) for n in sorted({*numbers})[:6])
-        states[key] = ("graph", f"captured in graph {names}", places.report.graphs[min(numbers)].id)
+        states[key] = ("graph", f"captured in graph {listed(sorted({*numbers}), 6)}", places.report.graphs[min(numbers)].id)
     for key, on_line in breaks.items():
         worst = max(on_line, key=lambda b: list(_OUTCOMES).index(b.outcome))
         text = "break · rest runs eagerly" if only_rest_is_eager(places.report, worst) else _OUTCOMES[worst.outcome]

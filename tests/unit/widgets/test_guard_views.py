@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
 from dynascope.compiler.report import Constraint, Guard, GuardSite, Recompile, Report, StackEntry, Symbol
+from dynascope.widgets.features import overview
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -61,6 +63,17 @@ def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
     assert "calls that fit none of its versions now run eagerly" in rows[0]["title"]
     report.frames[-1].status = "failed"  # with fullgraph
     assert "calls that fit none of its versions now raise an error" in view_model(report)["recompiles"][0]["title"]
+
+
+def test_versions_of_a_function_at_the_limit_are_not_said_to_run_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = limited()
+    report.frames[-1].reason = "Dynamo recompile limit exceeded: Dynamo attempted"
+    report.graphs += [replace(report.graphs[0], id=f"g{n}") for n in range(2, 9)]
+    monkeypatch.setattr(overview, "is_large", lambda _: True)
+    model = view_model(report)
+    assert model["overview"]["calls"][0]["events"][0] == ["skipped", "at the recompile limit"]
+    said = {line.get("reason") for line in model["sources"][0]["lines"]}
+    assert said == {None, "captured in graph 0, 1, 2, 3, 4, 5 and 3 more"}
 
 
 def test_the_list_of_recompiles() -> None:
