@@ -13,7 +13,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
-from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, qualified, setting_in
+from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
@@ -45,14 +45,12 @@ BY_DESIGN = (
     "This break is by design. In a training loop, compile the forward pass and the loss; zero_grad, backward and the "
     "optimizer's step may stay outside."
 )
+#: how advice on a skipped frame begins
+MOVES = "To have other code compiled, move the"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
 _UNKNOWN_NAME = "failed to find name in frame builtins"
-#: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
-#: that of a comprehension does where the function around it runs eagerly
-_ITERATOR = "Missing tp_iternext"
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 #: the name of a symbol
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 
@@ -95,7 +93,7 @@ def break_rows(places: Places) -> list[BreakRow]:
         rows.append({
             "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(places.code(b), 120),
             "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
-            "type": shorten((kind_words(b) or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
+            "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
             "allowed": bool(b.allowed), "target": break_target(b),
         })  # fmt: skip
         if b.id in places.costs:
@@ -119,8 +117,8 @@ def why(b: Break, places: Places) -> list[str]:
 
 def reasons(b: Break) -> list[str]:
     """The error that caused a graph break, then the compiler's title, reason and explanation, without repetitions."""
-    if b.type == _ITERATOR or b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
-        return [kind_words(b) if b.type == _ITERATOR else b.error]
+    if b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
+        return [b.error]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
     kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
@@ -147,25 +145,7 @@ def undecided_words(b: Break, places: Places) -> list[str]:
     words += [f"`{name}` is made at {line_words(made[name], places)}." for name in names if made.get(name) is not None]
     if checks:
         words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
-    elif is_condition:
-        named = " and ".join(f"`{n}`" for n in names)
-        check = f"`torch._check({expression})`, or its opposite, with the name that your code has for {named}"
-        words.append(f"If you know it, say so before this line: {check}.")
     return words
-
-
-def kind_words(b: Break) -> str:
-    """What kind of break it is, in the compiler's words where a user of torch knows them."""
-    if b.type != _ITERATOR:
-        return b.type
-    iterator = re.search(r"next\(\) on (\w+)", b.explanation)
-    what = "A comprehension runs as a function of its own, over" if b.function in _COMPREHENSIONS else "Compiled code is given"
-    return f"{what} an iterator{f' (`{iterator[1]}`)' if iterator else ''} that Dynamo cannot step through."
-
-
-def is_on_a_number(b: Break) -> bool:
-    """Whether a condition asks about what is a number in Python, such as a random one, and an input of the graph."""
-    return "to jump with UnspecializedPythonVariable" in b.text
 
 
 def advice(report: Report, b: Break) -> list[str]:
@@ -176,7 +156,7 @@ def advice(report: Report, b: Break) -> list[str]:
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and ended_by_error(report, b)
-    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.source.lstrip().startswith("while") or is_on_a_number(b))
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * b.source.lstrip().startswith("while")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
@@ -194,10 +174,6 @@ def advice(report: Report, b: Break) -> list[str]:
     known = (
         (is_false, "Change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
-        (b.type == _ITERATOR and b.function in _COMPREHENSIONS,
-         "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
-        (b.type == _ITERATOR, "Take its items outside of the compiled code, and pass them in."),
-        (is_on_a_number(b), "Decide it outside of the compiled code, and pass the result in."),
         (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
         ("does not know how to trace the builtin" in b.explanation,
          "Call it outside of the compiled code, and pass its result in."),
@@ -207,22 +183,18 @@ def advice(report: Report, b: Break) -> list[str]:
         (is_by_design(b), BY_DESIGN if b.outcome == "resumed" else TRAINING),
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
-    if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
-        frames = [(h.line, f) for h in b.hits if h.outcome == "skipped" for f in report.frames if f.id == h.frame]
-        own = [(line, f) for line, f in frames if (f.file, line) == (b.file, b.line)]
-        moved = "line" if own else "call that leads here"
-        moves = f" If there is more, move the {moved}, with any loop, `with` or `try` around it, into a function of its own."
-        names = listed(dict.fromkeys(f"`{qualified(f)}`" for _, f in own or frames), 2) or "the frame"
-        # every function around an error would meet it, too
-        is_rest = only_rest_is_eager(report, b) or {f.kind for _, f in own or frames} == {"resume"}  # after compiled code
-        what = "The rest" if is_rest else "Any other code"
-        rest = f"{what} of {names} runs eagerly because of this break.{'' if b.error or is_sparse else moves}"
-        catch = ", or catch it inside" if b.type == "Observed exception" else ""  # else making the exception is the break
-        is_raise = b.source.lstrip().startswith("raise ")  # else Dynamo may lack what the line does in eager mode
-        only = ": the code that raises it runs eagerly." if is_raise else "; if only tracing raises it, move the line out."
-        raises = f"Raise it outside of the compiled code{catch}{only}"
+    is_raise, is_observed = b.source.lstrip().startswith("raise "), b.type == "Observed exception"
+    helps = is_raise or is_observed or not (b.error or is_sparse)  # every function around an error would meet it, too
+    if b.outcome == "skipped" and helps and not (b.allowed or is_unknown or fails):
+        files = {f.id: f.file for f in report.frames}
+        is_own = any((files.get(h.frame), h.line) == (b.file, b.line) for h in b.hits if h.outcome == "skipped")
+        moved = "line" if is_own else "call that leads here"
+        only = "." if is_raise else "; if only tracing raises it, move the line out."  # Dynamo may lack what eager code has
+        moves = f"{MOVES} {moved}, with any loop, `with` or `try` around it, into a function of its own."
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
-        steps.insert(0 if is_first else len(steps), raises if catch or is_raise else rest)
+        # if it is not observed, making the exception is the break
+        raises = f"Raise it outside of the compiled code{', or catch it inside' * is_observed}{only}"
+        steps.insert(0 if is_first else len(steps), raises if is_raise or is_observed else moves)
     if is_error_anyway(b):
         pass
     elif b.outcome == "raised" and b.fullgraph:
@@ -232,8 +204,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append(f"{flag} here: fix it, or allow this place in a region (fullgraph=True allows none).")
     elif b.allowed and b.outcome != "raised":
         steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
-    elif b.outcome != "raised":
-        steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
+    elif b.outcome != "raised" and not steps:
+        steps.append(f"{instead_of('')}.")
     steps += sorted((h for h in hints if h.startswith(GENERAL)), key=lambda h: h.startswith("Please report"))
     chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
     words = {"verified": "A verified fix", "conditional": "A fix that holds under a condition"}

@@ -89,9 +89,7 @@ def _story(f: Frame, places: Places, before: Break | None) -> list[str]:
         resumed = f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own."
         text = [resumed if f.kind == "resume" else "", reason and f"Not all of it is compiled: {reason}"]
     elif f.status == "skipped":
-        inside = [shorten(places.name(c), 60) for c in places.called[f.id] if c.status == "compiled"]
         text[1] = reason or "The reason is not known."
-        text += [f"The functions it calls are still compiled on their own: {', '.join(inside[:6])}."] if inside else []
     elif f.status == "empty" and reason:
         text.append("From now on torch runs it eagerly, also in calls that have something to compile.")
     return [t for t in text if t]
@@ -120,7 +118,7 @@ def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
             more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
             block = next((h.block for h in cause.hits if h.frame == f.id), None)
             if block is not None and not more:
-                why = f"in the `try` at {places.at(block.file, block.line, block.cell)}, where Dynamo cannot resume"
+                why = f"in the `try` at {places.at(block.file, block.line, block.cell)}"
             elif not more:
                 why = compiler_text(cause.type or cause.reason, 200)
             at = places.at(cause.file, cause.line, cause.cell)

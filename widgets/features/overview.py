@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
-from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, is_on_a_number, kind_words, outcome
+from dynascope.widgets.features.breaks import GENERAL, MOVES, advice, instead_of, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import is_at_limit, recompile_words
@@ -204,14 +204,11 @@ class CauseWords:
         steps = advice(self.report, b)
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]
-        if any(map(is_on_a_number, self.breaks)):
-            return "a condition depends on a value that is not known when compiling", lower_first(steps[0])
         if cause.type in _TYPES and not b.error:
             return _TYPES[cause.type]
-        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
+        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(b.type),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
-        general = ("Any other code of", "The rest of", "Meant to be here?", "It is one place", *GENERAL)
-        own = next((s for s in steps if not s.startswith(general)), instead_of(""))
+        own = next((s for s in steps if not s.startswith((MOVES, *GENERAL))), instead_of(""))
         return compiler_text(title, 200), shorten(own, 200)
 
     def example(self) -> str:

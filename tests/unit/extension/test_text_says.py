@@ -121,7 +121,7 @@ def test_why_a_function_is_skipped() -> None:
     assert "loop" in words.partition("because of the break at ")[2]
     for function in (trying, tries_a_call):
         line = function.__code__.co_firstlineno + 1
-        assert f": in the `try` at test_text_says.py:{line}, where Dynamo cannot resume" in text(function)
+        assert text(function).count(f": in the `try` at test_text_says.py:{line}") == 1
 
 
 @pytest.mark.parametrize("function", [raises, raises_in_a_with, sparse, recurrent])
@@ -135,12 +135,11 @@ def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: 
 def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     for function, moved in ((loop, "line"), (tries_a_call, "call that leads here")):
         report = dynascope.explain(function, backend="eager", second_call=True)(torch.ones(3))
-        (words,) = [step for step in advice(report, report.breaks[0]) if "runs eagerly" in step]
-        assert words.startswith(f"Any other code of `{function.__name__}` runs eagerly")
-        assert f"move the {moved}, with any loop, `with` or `try` around it, into a function of its own" in words
-        assert "any other code" not in str(report)  # not what to do first
-    words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
-    assert words.endswith("catch it inside: the code that raises it runs eagerly.")
+        words = f"move the {moved}, with any loop, `with` or `try` around it, into a function of its own"
+        assert [words in step for step in advice(report, report.breaks[0])].count(True) == 1
+        assert "other code" not in str(report).partition("✂")[0]  # not what to do first
+    # the rest of it only raises
+    assert "Raise it outside of the compiled code, or catch it inside." in advice(report, report.breaks[-1])
     report = dynascope.explain(lambda x: x + len(f"{x.sum():.2f}"), backend="eager")(torch.ones(3))  # only tracing raises
     assert "inside; if only tracing raises it, move the line out." in advice(report, report.breaks[0])[0]
     text(raises)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from samples import loop, nested, one_break
 
-from dynascope.compiler.report import Break, Counts, Fix, FixSet, Hit, Report, Trial
+from dynascope.compiler.report import Break, Counts, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, outcome_words, reasons
@@ -31,16 +31,7 @@ def test_advice_for_another_statement_is_left_out() -> None:
     hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", returns, "Use it."]
     sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
     every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
-    assert [[words[:2] for words in found[:-1]] for found in every] == [["Us"], ["Fo", "Us", "Us"], ["If", "Us"]]
-
-
-def test_a_condition_on_a_number_of_python_is_not_said_to_be_on_a_tensor() -> None:
-    b = replace(one_break().breaks[0], type="Data-dependent branching", hints=["For the common pattern `if tensor_cond`, ..."])
-    b.text = "Developer debug context: attempted to jump with UnspecializedPythonVariable()"
-    report = Report(breaks=[b], fix_set=FixSet())
-    assert advice(report, b)[0] == "Decide it outside of the compiled code, and pass the result in."
-    said = "a condition depends on a value that is not known when compiling: decide it outside of the compiled code"
-    assert said in " ".join(str(report).split())
+    assert [[words[:2] for words in found] for found in every] == [["Us"], ["Fo", "Us", "Us"], ["If", "Us"]]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +110,7 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
     general = ("DYNAMO_BUG", "DIFFICULT", "FUNDAMENTAL", "SUPPORTABLE", "CAUSED_BY_EARLIER_GRAPH_BREAK")
     b = one_break().breaks[0]
     for b.hints in (getattr(hints, name, []) for name in general):
-        assert advice(Report(), b)[0].startswith("Meant to be here?")
+        assert advice(Report(), b)[0].startswith("Move it out of the compiled code")
 
 
 @pytest.mark.parametrize(
@@ -152,9 +143,6 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     report = broken_in_the_middle()
     report.breaks[0].type = "Attempted to wrap strided NestedTensor"
     assert advice(report, report.breaks[0])[0].startswith("No graph can have such a tensor: ")
-    assert "The rest of `f` runs eagerly because of this break." in advice(report, report.breaks[0])
-    report.frames[0].status, report.frames[0].kind = "skipped", "resume"  # what it continues is compiled
-    assert "The rest of `f` runs eagerly because of this break." in advice(report, report.breaks[0])
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["sources"][0]["lines"])
     report = one_break()
     report.frames[1].status, report.frames[1].reason = "ignored", "no tensor-related objects found in frame"
@@ -238,18 +226,3 @@ def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
     report.trials[1] = Trial(settings=settings, harm="it ends in an error: InternalTorchDynamoError: no")
     assert advice(report, b)[0].startswith("Keep the value in a tensor, or read it outside of the compiled code: ")
     assert "it ends in an error: InternalTorchDynamoError: no." in advice(report, b)[0]
-
-
-@pytest.mark.parametrize(
-    ("function", "why", "step"),
-    [
-        ("<dictcomp>", "A comprehension runs as a function of its own, over an iterator (`filter`)", "Write it as a `for`"),
-        ("<lambda>", "Compiled code is given an iterator (`filter`) that Dynamo cannot step through.", "Take its items"),
-    ],
-)
-def test_an_iterator_is_explained_without_words_of_cpython(function: str, why: str, step: str) -> None:
-    said = "Dynamo does not support next() on filter. Add tp_iternext_impl to this VariableTracker subclass."
-    b = replace(one_break().breaks[0], type="Missing tp_iternext", explanation=said, function=function, error="")
-    assert advice(Report(breaks=[b]), b)[0].startswith(step)
-    assert reasons(b)[0].startswith(why)
-    assert "tp_iternext" not in str(Report(breaks=[b]))
