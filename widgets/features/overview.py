@@ -201,15 +201,16 @@ class CauseWords:
         if cause.first_call:
             return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"
         b = self.breaks[0]
-        steps = advice(self.report, b)
+        steps = (next((s for s in advice(self.report, b) if not s.startswith((MOVES, *GENERAL))), "") for b in self.breaks)
+        own, *differing = dict.fromkeys(steps)
+        step = own if own and not differing else instead_of("")  # what is said of one break may not fit the others
         if cause.by_design:
-            return "torch's own breaks, for training", steps[0]
+            return "torch's own breaks, for training", step
         if cause.type in _TYPES and not b.error:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(b.type),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
-        own = next((s for s in steps if not s.startswith((MOVES, *GENERAL))), instead_of(""))
-        return compiler_text(title, 200), shorten(own, 200)
+        return compiler_text(title, 200), shorten(step, 200)
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""

@@ -184,6 +184,11 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert "→" not in [line.strip() for line in to_text(report).splitlines()]
     report.breaks[0].type, report.breaks[0].hints = "Unsupported", ["Set torch._dynamo.config.trace_autograd_ops=True"]
     assert "gradients are computed in the compiled code" in [cause["title"] for cause in shown(report)["causes"]]
+    for b, hint in zip(report.breaks[:2], ("Avoid `print`.", "Avoid `globals`."), strict=True):
+        b.type, b.hints, b.outcome = "Unsupported", [hint], "resumed"
+    assert "Move it out of the compiled code" in [c["fix"] for c in shown(report)["causes"]], "neither holds for both"
+    report.breaks[0].hints = report.breaks[1].hints
+    assert "Avoid `globals`." in [c["fix"] for c in shown(report)["causes"]]
 
 
 def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
