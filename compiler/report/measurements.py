@@ -147,7 +147,7 @@ class BreakCost(Part, kw_only=True):
 
     @property
     def most(self) -> float:
-        """The most that removing the break can gain: with the eager ops."""
+        """What a call spends between graphs because of the break, with the eager ops."""
         return (self.seconds or 0.0) + self.ops_seconds + (self.eager_seconds or 0.0)
 
 
@@ -195,7 +195,7 @@ class Profile(Part, kw_only=True):
 
     @property
     def seconds_of_breaks(self) -> float:
-        """All that a call spends between graphs because of breaks, with the eager ops: the most that removing them can gain."""
+        """All that a call spends between graphs because of breaks, with the eager ops."""
         return sum(c.most for c in self.breaks)
 
     @property

@@ -7,15 +7,14 @@ advice unless it was tried; what is left after an advice is said only if a trial
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Iterable
+from collections import Counter
 from typing import TypedDict
 
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Profile, Report, Summary, first_line, plural, seconds, time_text
-from dynascope.compiler.report.overview import causes, is_by_design, package
+from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, times_with_fixes
@@ -24,7 +23,7 @@ from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, l
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES, a_call, verdict_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, grouped, printable, shorten
+from dynascope.widgets.words import capped, printable, shorten
 
 _TRY = (
     "see what the compiler's hints do before you follow them: `--second-call`, or second_call=True, traces the calls again "
@@ -32,10 +31,6 @@ _TRY = (
 )
 #: how a note begins that answers what the user asked for, by a flag or a button
 _ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")
-#: graphs without a break between them can be fused, which may gain more than what is outside of graphs
-_LARGER = "what larger graphs gain is unknown"
-#: a share of a call that is named beside the largest one
-_ALSO = 0.2
 #: from this share on, the device decides how long a call takes, not the processor
 _BUSY = 0.5
 #: sentences beside what to do first in a text
@@ -185,9 +180,7 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
-        if any(not b.allowed for b in report.breaks) and len(profile.unreached) < len(profile.breaks):
-            said.append(_gain(report, profile, f"removing {'the measured' if unknown else 'all'} graph breaks"))
-        said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
+        said.append(_dominant(places, profile))
         if unknown:
             count, them = plural(len(unknown), "graph break"), "it" if len(unknown) == 1 else "them"
             may = any(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
@@ -340,83 +333,29 @@ def _busy(profile: Profile) -> float:
     return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
-def _gain(report: Report, profile: Profile, words: str) -> str:
-    """The most that removing all breaks gains, eager operations included, but for torch's own and allowed ones, which stay.
-
-    If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
-    go.  "" if a call reaches only breaks that stay.
-    """
-    gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}  # torch's own do not stay then, either
-    gone |= profile.unreached
-    kept = [b for b in report.breaks if (b.allowed or is_by_design(b)) and b.id not in gone]
-    whose = " and ".join(dict.fromkeys("those that regions allow" if b.allowed else "torch's own" for b in kept))
-    ids, where = {b.id for b in kept}, ", outside of graphs"
-    if kept and all(b.id in ids | profile.unreached for b in report.breaks):
-        return ""
-    spent, whole = sum(c.most for c in profile.breaks if c.break_ not in ids), profile.call_seconds
-    # looking up the compiled code behind such a break is part of its cost, but not of what it runs
-    gaps = dict.fromkeys(ids, 0.0)
-    for s in profile.segments:
-        if s.break_ in gaps and s.kind == "gap":
-            gaps[s.break_] += s.duration
-    stays = sum(gaps.values()) / (profile.profiled_seconds or whole)
-    sources = [text for b in sorted(kept, key=lambda b: -gaps[b.id]) if (text := shorten(b.source.strip(), 40))]
-    longest = f"`{sources[0]}`{f' and {len(sources) - 1} more' * (len(sources) > 1)}" if sources else ""
-    long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
-    skipped_by = {f.stopped_by for f in report.frames if f.status == "skipped"} - {None, *profile.unreached, *ids}
-    if profile.is_worth_fixing and skipped_by:
-        around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
-        if whole * (around - stays) > spent:
-            spent, where = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
-    words += (f" but {whose}" if whose else "") + (f" ({longest}{long})" if longest else "")
-    fixed = report.fixes_to_apply(conditional=True)
-    if fixed is not None and (fixed.before.seconds or 0.0) - (fixed.after.seconds or math.inf) > spent:
-        return ""  # graphs become faster, too, as a trial has shown
-    if not spent:
-        return f"{words} gains nothing that can be measured outside of graphs; {_LARGER}."
-    share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
-    # a profiled one if something disturbed the others
-    call = "a profiled call" if whole < profile.median_seconds else a_call(profile)
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that {call} takes, {share}{where}; {_LARGER}."
-
-
 def _dominant(places: Places, profile: Profile) -> str:
-    """What takes most of a call: its largest share and, if that is the graphs, the one that takes most, with its operations.
+    """What takes most of a call and, if that is the graphs, the one that takes most.
 
-    A device that is busy for most of the call decides how long it takes, whatever the processor does meanwhile: then the
-    graphs are ranked by their kernels.
+    A device that is busy for most of the call decides how long it takes, whatever the processor does meanwhile.
     """
-    busy, left_out = _busy(profile), {"device busy"}
-    left_out |= {"waiting"} if busy else set()
-    shares = {name: value for name, value in profile.shares.items() if name in SHARES and name not in left_out}
-    if busy >= _BUSY:
-        words, kinds, part = f"the device is busy for {busy:.0%} of {a_call(profile)}", ["kernel", "copy"], busy
-    elif not shares:
+    busy, spent = _busy(profile), Counter[str]()
+    left_out = ("device busy", "waiting" if busy else "")
+    shares = {name: part for name, part in profile.shares.items() if name in SHARES and name not in left_out}
+    name = "device busy" if busy >= _BUSY else max(shares, key=shares.__getitem__, default="")
+    if not name:
         return ""
-    else:
-        name, part = max(shares.items(), key=lambda share: share[1])
-        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {part:.0%} of {a_call(profile)}"
-        also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
-        also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
-        words += "".join(f", {share}" for share in also)
-        kinds = ["graph"] if name == "graphs" else []
+    part, what = shares.get(name, busy), SHARES[name][0]
+    takes = "the device is busy for" if name not in shares else f"{what} take" if what.endswith("s") else f"{what} takes"
+    kinds = {"graphs": ("graph",), "device busy": ("kernel", "copy")}.get(name, ())
     segments = [s for s in profile.segments if s.kind in kinds]
-    whole = sum(s.duration for s in segments)
-    for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
+    for s in segments:
+        spent[s.graph or ""] += s.duration
+    words = f"{takes} {part:.0%} of {a_call(profile)}"
+    for id, took in [item for item in spent.most_common() if item[0] in places.graphs][:1]:
         number, graph = places.graphs[id]
-        ran, frame = [s for s in segments if s.graph == id], places.frames.get(graph.frame)
-        # kernels without the types of their templates
-        kernels = ((shorten(s.label.removeprefix("void ").partition("<")[0], 40), s.duration) for s in ran)
-        ops = ((o.name, o.seconds) for s in ran for o in s.ops)
-        words += f"; graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
-        dearest = [f"`{op}` {time_text(seconds)}" for op, seconds in _summed(kernels if busy >= _BUSY else ops)[:3]]
-        words += f"; its slowest operations: {', '.join(dearest)}" if dearest else ""
+        whose = f" (`{places.name(frame)}`)" if (frame := places.frames.get(graph.frame)) else ""
+        words += f"; graph {number} alone {part * took / spent.total():.0%}{whose}"
     return f"{words}."
-
-
-def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
-    """The sum for each name, the greatest first."""
-    return sorted(((name or "", sum(each)) for name, each in grouped(parts).items()), key=lambda item: -item[1])
 
 
 # -- text -------------------------------------------------------------------------------------------

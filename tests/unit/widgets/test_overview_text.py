@@ -8,7 +8,7 @@ from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
 from dynascope.compiler import report as of
-from dynascope.compiler.report import BreakCost, EagerOp, Fix, FixEdit, FixSet, Profile, Report, Segment, Trial, Verdict
+from dynascope.compiler.report import BreakCost, Fix, FixEdit, FixSet, Profile, Report, Segment, Trial, Verdict
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import split_picture
@@ -340,10 +340,9 @@ def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, wo
 def profiled(report: Report, share: float, backend: str = "inductor", eager: float = 2.0) -> Report:
     report.settings = {"backend": backend}
     segments = [
-        Segment(kind="graph", lane="CPU", start=0.0, duration=0.9, label="graph 1", frame="f1", graph="g1",
-                ops=[EagerOp(name="aten::mm", seconds=0.5), EagerOp(name="aten::add", seconds=0.1)]),
+        Segment(kind="graph", lane="CPU", start=0.0, duration=0.9, label="graph 1", frame="f1", graph="g1"),
         Segment(kind="gap", lane="CPU", start=0.9, duration=0.1, label="gap", frame="f2", break_="b0"),
-    ]  # fmt: skip
+    ]
     verdict = Verdict(eager_seconds=eager, compiled_seconds=1.0, payback="slower" if eager < 1 else "calls")
     report.profile = Profile(calls=3, median_seconds=1.0, lanes=["CPU"], segments=segments,
                              shares={"graphs": 1 - max(0.1, share), "gaps": max(0.1, share)},
@@ -355,11 +354,7 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     """Two graphs that become one can be fused, which may gain much more than the time between them."""
     found = advice(profiled(model(breaks=12), 0.01))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    assert found["more"][1].endswith("call takes, 1%, outside of graphs; what larger graphs gain is unknown.")
-    assert found["more"][0] == (
-        "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
-        " s, `aten::add` 0.10 s."
-    )
+    assert found["more"][0] == "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`)."
     assert not any("--profile" in sentence for sentence in found["more"])
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
@@ -367,7 +362,6 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
     first, told = advice(free)["first"], " ".join(advice(free)["more"])
     assert first.startswith("at model.py:8 in Block0.forward (zoo)")
-    assert "Removing the measured graph breaks gains nothing that can be measured outside of graphs; what larger" in told
     assert "The cost of 11 graph breaks is unknown: a call of `g`, as it was measured, does not run into them." in told
     free.profile.breaks[-1].method = "unknown"
     assert "a call of `g`, as it was measured, does not show them." in " ".join(advice(free)["more"])
@@ -379,16 +373,11 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
 def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
     """Its share is that of a call without the profiler, which slows down the processor alone."""
     report = profiled(model(breaks=12), 0.01)
-    name = "void cudnn::engines::convolve_kernel<float, 512>(float const*)"
-    kernel = Segment(kind="kernel", lane="GPU 0", start=0.1, duration=0.6, label=name, graph="g1")
-    kernels = [kernel, replace(kernel, duration=0.2, graph=None)]
-    report.profile.segments += kernels
+    kernel = Segment(kind="kernel", lane="GPU 0", start=0.1, duration=0.6, label="convolve", graph="g1")
+    report.profile.segments += [kernel, replace(kernel, duration=0.2, graph=None)]
     report.profile.profiled_seconds = slowed
     report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}
-    assert advice(report)["more"][0] == (
-        "The device is busy for 80% of a call; graph 1 alone 60% (`Block0.forward`); its slowest operations: "
-        "`cudnn::engines::convolve_kernel` 0.60 s."
-    )
+    assert advice(report)["more"][0] == "The device is busy for 80% of a call; graph 1 alone 60% (`Block0.forward`)."
 
 
 def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
@@ -396,50 +385,7 @@ def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
     report.profile.shares |= {"gaps": 0.1, "waiting": 0.2, "graphs": 0.7, "device busy": 0.08}
     found = advice(report)
     assert "compiling makes it slower; the device is idle for 92% of it. At" in found["first"]
-    said = " ".join(found["more"])
-    assert "Compiled graphs take 70% of a call, the device is idle for 92%; graph 1 alone 70%" in said
-
-
-def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
-    """The profiler only adds time: where a profiled call takes less, its time is what the breaks are compared with."""
-    report = profiled(model(breaks=12), 0.4)
-    report.profile.median_seconds, report.profile.profiled_seconds = 500.0, 1.0
-    found = advice(report)
-    said = " ".join([found["first"], *found["more"]])
-    assert "emoving all graph breaks gains at most 0.40 s of the 1.00 s that a profiled call takes, 40%, outside" in said
-
-
-def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
-    report = profiled(model(breaks=12), 0.4)
-    found = advice(report)
-    assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    report.fix_set = FixSet(fixes=["x0"], before=Counts(breaks=12, seconds=1.0), after=Counts(breaks=0, seconds=0.5))
-    assert "gains at most" not in str(advice(report)), "a trial gained more"
-    gain = "Removing all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%, outside of graphs"
-    assert found["more"][0].startswith(gain)
-    assert found["more"][1].startswith("Compiled graphs take 60% of a call, gaps 40%")
-
-
-def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
-    report = profiled(model(breaks=12), 0.4)
-    report.frames[0].status, report.frames[0].stopped_by = "skipped", "b1"
-    report.breaks[0].explanation, report.breaks[0].source = "Dynamo does not support `Tensor.backward()`", " loss.backward()"
-    report.profile.segments[1].duration = 0.3  # of the break b0; 0.4 s are outside of graphs
-    report.profile.segments.append(replace(report.profile.segments[1], kind="lookup", duration=0.1))
-    report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
-    said = "Removing all graph breaks but torch's own (`loss.backward()`, 30% of a call) gains at most"
-    rest = "all that is not in graphs, of which guards keep a part"
-    assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: {rest}; " in str(advice(report))
-    report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
-    assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%, outside of graphs; " in str(advice(report))
-    report.breaks[1].allowed, report.breaks[1].source = True, "quick()"
-    assert "but torch's own and those that regions allow (`loss.backward()` and 1 more, 30% of" in str(advice(report))
-    report.breaks[0].source = report.breaks[1].source = ""  # the file cannot be read
-    assert "Removing all graph breaks but torch's own and those that regions allow gains nothing" in str(advice(report))
-    report.breaks, every = report.breaks[:2], report.breaks
-    assert "emoving all" not in str(advice(report)), "none is left that could be removed"
-    report.breaks, report.fixes = every, [replace(tried("b0", "verified"), removes=["b0"])]
-    assert "Removing all graph breaks but those that regions allow gains at most 0.30 s of the" in str(advice(report))
+    assert "Compiled graphs take 70% of a call; graph 1 alone 70% (`Block0.forward`)." in found["more"]
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
@@ -516,5 +462,4 @@ def test_what_is_wrong_without_a_cause_is_said() -> None:
     report.breaks = [replace(b, allowed=True) for b in model().breaks]
     report.summary.breaks, report.summary.unexpected = 6, 0
     report.trials = [Trial(breaks=6), Trial(settings={SCALARS: True}, breaks=0, removes=[b.id for b in report.breaks])]
-    assert "emoving" not in str(advice(profiled(report, 0.4)))
     assert advice(report)["first"] == "nothing: 6 graph breaks (6 allowed), no recompile; 1 frame failed; 2 frames skipped."
