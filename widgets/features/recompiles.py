@@ -7,7 +7,6 @@ Promises: what is unknown is left out or called unknown; sentences are plain tex
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, repeat
 from typing import TypedDict
 
 from msgspec.structs import asdict
@@ -50,12 +49,8 @@ _GUARDS = {
     "expression": "this guard failed: {text}",
     "unknown": "a guard failed",
 }
-#: what the compiler says beside a guard on an integer of a module; the setting leaves those of a module that is a global static
-_INTEGER_HINT = (
-    "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True may make this integer dynamic; or convert "
-    "it into a tensor"
-)
-_GLOBAL_INTEGER_HINT = "the compiler's hint: convert this integer into a tensor"
+#: what the compiler says beside a guard on an integer of a module, together with a setting that not every such integer obeys
+_INTEGER_HINT = "the compiler's hint: convert the module's integer into a tensor"
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
     "setting": "dynamic=True, or a setting like it", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
@@ -113,11 +108,9 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
     """
     words: dict[str, str] = {}
-    for guard, reason in zip(recompile.failed_guards, chain(recompile.reasons, repeat("")), strict=False):
+    for guard in recompile.failed_guards:
         said = guard_words(guard)
         words[said] = words.get(said) or line_words(guard.at, places)
-        if "allow_unspec_int_on_nn_module" in reason:
-            words.setdefault(_GLOBAL_INTEGER_HINT if "G[" in reason.partition("  #")[0] else _INTEGER_HINT, "")
     # the line counts more than the end of a long condition
     told = [f"{shorten(said, 120)} \N{RIGHTWARDS ARROW} {because}" if because else said for said, because in words.items()]
     return told or recompile.reasons or ["a guard failed"]
@@ -136,13 +129,17 @@ def is_at_limit(frame: Frame) -> bool:
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
     """The rows of the recompiles that were made, or of the first one of each function that the limit refused."""
     if not refused:
-        return [recompile_row(r, places) for r in compiled_again(places.report)]
+        again = compiled_again(places.report)
+        hinting = [places.frames.get(r.frame) for r in again if "allow_unspec_int_on_nn_module" in str(r.reasons)]
+        hinted = {places.name(f): f.id for f in reversed(hinting) if f is not None}  # once for a function
+        first = hinted.values() if places.report.fixes is None else ()  # else it was tried
+        return [recompile_row(r, places, _INTEGER_HINT if r.frame in first else "") for r in again]
     limited = ((places.frames.get(r.frame), r) for r in places.report.recompiles if r.refused_by is not None)
     first = grouped(((f.code_name, f.file, f.line), r) for f, r in limited if f is not None)
     return [recompile_row(r, places) for r, *_ in first.values()]
 
 
-def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
+def recompile_row(recompile: Recompile, places: Places, hint: str = "") -> RecompileRow:
     frame, limit, refused = places.frames.get(recompile.frame), recompile.limit, recompile.refused_by is not None
     name, id, took = recompile.frame, "", ""
     versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
@@ -163,7 +160,7 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
     place = f"input {inputs[0]} of --inputs" if inputs else ", ".join(filter(None, called))
-    causes, facts = failures(recompile, places), "; ".join(filter(None, (place, took, versions)))
+    causes, facts = [*failures(recompile, places), *filter(None, [hint])], "; ".join(filter(None, (place, took, versions)))
     title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
         setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")

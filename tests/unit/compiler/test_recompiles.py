@@ -57,30 +57,15 @@ class Counts(torch.nn.Module):
         return x * self.steps
 
 
-class CountsRows(Counts):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x) + self.steps
-
-
-def test_the_compilers_hint_stands_below_the_integer_that_it_is_for() -> None:
-    module = CountsRows()
-    module.steps = 0
-    counts = torch.compile(module, backend="eager", dynamic=False)
-    report = seen(lambda: [counts(torch.ones(n)) for n in (2, 2, 3)])
-    size, _, integer = " ".join(str(report).rpartition("↻")[2].split()).partition("self.steps was")
-    assert "x had another size" in size
-    assert "the compiler's hint" not in size
-    assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True may make this integer" in integer
-
-
-COUNTS = Counts()
-
-
-def test_no_setting_is_named_for_the_integer_of_a_module_that_is_a_global() -> None:
-    call = torch.compile(lambda x: COUNTS(x), backend="eager")
-    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
-        report = seen(lambda: [call(torch.ones(2)) for _ in range(4)])
-    assert "the compiler's hint: convert this integer into a tensor" in " ".join(str(report).split())
+def test_the_compilers_hint_for_an_integer_is_given_once_for_a_function() -> None:
+    counts = torch.compile(Counts(), backend="eager")
+    report = seen(lambda: [counts(torch.ones(2)) for _ in range(5)])
+    assert len(report.recompiles) == 4
+    first, *rest = str(report).split("the compiler's hint: convert the module's integer into a tensor")
+    assert len(rest) == 1
+    assert first.count("self.steps was") == 1
+    report.fixes = []
+    assert "the compiler's hint" not in str(report), "a search has tried it"
 
 
 def test_a_value_that_waits_for_a_call_at_the_break_has_the_name_by_which_the_frame_has_it() -> None:
