@@ -189,11 +189,6 @@ class Profile(Part, kw_only=True):
     notes: list[str] = []
 
     @property
-    def unreached(self) -> set[str]:
-        """Ids of the breaks that the call was not seen to run into: what they cost other calls is unknown."""
-        return {c.break_ for c in self.breaks if c.method in ("not reached", "unknown")}
-
-    @property
     def seconds_of_breaks(self) -> float:
         """All that a call spends between graphs because of breaks, with the eager ops."""
         return sum(c.most for c in self.breaks)

@@ -132,8 +132,8 @@ def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
         again = compiled_again(places.report)
         hinting = [places.frames.get(r.frame) for r in again if "allow_unspec_int_on_nn_module" in str(r.reasons)]
         hinted = {places.name(f): f.id for f in reversed(hinting) if f is not None}  # once for a function
-        first = hinted.values() if places.report.fixes is None else ()  # else it was tried
-        return [recompile_row(r, places, _INTEGER_HINT if r.frame in first else "") for r in again]
+        said = _INTEGER_HINT if places.report.fixes is None else ""  # else a search has tried it
+        return [recompile_row(r, places, said if r.frame in hinted.values() else "") for r in again]
     limited = ((places.frames.get(r.frame), r) for r in places.report.recompiles if r.refused_by is not None)
     first = grouped(((f.code_name, f.file, f.line), r) for f, r in limited if f is not None)
     return [recompile_row(r, places) for r, *_ in first.values()]

@@ -8,7 +8,6 @@ advice unless it was tried; what is left after an advice is said only if a trial
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -23,7 +22,7 @@ from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, l
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES, a_call, verdict_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, printable, shorten
+from dynascope.widgets.words import capped, grouped, printable, shorten
 
 _TRY = (
     "see what the compiler's hints do before you follow them: `--second-call`, or second_call=True, traces the calls again "
@@ -179,13 +178,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
-        unknown = profile.unreached - {b.id for b in report.breaks if b.first_call_only}
         said.append(_dominant(places, profile))
-        if unknown:
-            count, them = plural(len(unknown), "graph break"), "it" if len(unknown) == 1 else "them"
-            may = any(cost.method == "unknown" and cost.break_ in unknown for cost in profile.breaks)
-            does = f"does not {'show' if may else 'run into'} {them}"
-            said.append(f"the cost of {count} is unknown: {a_call(profile)}, as it was measured, {does}.")
         if slower and words and words[0].cause.in_each_call:
             said.insert(1, slower)
         elif slower and _only_captures(report):
@@ -313,24 +306,15 @@ def _only_captures(report: Report) -> bool:
 
 
 def _slower(report: Report, profile: Profile) -> str:
-    """That compiled code is slower than eager code, and where its time goes, if that is known; "" if it is not slower."""
-    v, times = profile.verdict, verdict_words(profile)
+    """That compiled code is slower than eager code; "" if it is not slower."""
+    times = verdict_words(profile)
     told = ("slower", "unclear", "no gain") if _only_captures(report) else ("slower",)
-    if v.payback not in told or v.eager_seconds is None or v.compiled_seconds is None:
+    if not times or profile.verdict.payback not in told:
         return ""
     if _only_captures(report):
         backend = report.settings["backend"]
         return f"measure with the backend that you will use, such as inductor: “{backend}” only captures. {times}."
-    around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue")), _busy(profile)
-    if around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds:
-        return f"{times}; {around:.0%} of it are guards and code around graphs."
-    return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else ".")
-
-
-def _busy(profile: Profile) -> float:
-    """The share of a call without the profiler in which the device works; the profiler slows down the processor alone."""
-    slowed = (profile.profiled_seconds or 0.0) / profile.call_seconds if profile.call_seconds else 0.0
-    return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
+    return f"{times}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:
@@ -338,23 +322,24 @@ def _dominant(places: Places, profile: Profile) -> str:
 
     A device that is busy for most of the call decides how long it takes, whatever the processor does meanwhile.
     """
-    busy, spent = _busy(profile), Counter[str]()
-    left_out = ("device busy", "waiting" if busy else "")
-    shares = {name: part for name, part in profile.shares.items() if name in SHARES and name not in left_out}
-    name = "device busy" if busy >= _BUSY else max(shares, key=shares.__getitem__, default="")
+    # the profiler slows down the processor alone
+    slowed = (profile.profiled_seconds or 0.0) / profile.call_seconds if profile.call_seconds else 0.0
+    busy = min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
+    kinds = {"graphs": ["graph"], "device busy": ["kernel", "copy"]}
+    left_out = ("device busy", "waiting") if busy else ()
+    processor = {name: part for name, part in profile.shares.items() if name in SHARES and name not in left_out}
+    shares = {"device busy": busy} if busy >= _BUSY else processor
+    name = max(shares, key=shares.__getitem__, default="")
     if not name:
         return ""
-    part, what = shares.get(name, busy), SHARES[name][0]
-    takes = "the device is busy for" if name not in shares else f"{what} take" if what.endswith("s") else f"{what} takes"
-    kinds = {"graphs": ("graph",), "device busy": ("kernel", "copy")}.get(name, ())
-    segments = [s for s in profile.segments if s.kind in kinds]
-    for s in segments:
-        spent[s.graph or ""] += s.duration
-    words = f"{takes} {part:.0%} of {a_call(profile)}"
-    for id, took in [item for item in spent.most_common() if item[0] in places.graphs][:1]:
+    parts = grouped((s.graph, s.duration) for s in profile.segments if s.kind in kinds.get(name, ()))
+    spent = {id: sum(durations) for id, durations in parts.items()}
+    id = max(places.graphs, key=lambda id: spent.get(id, 0.0), default="")
+    words = f"the largest part of {a_call(profile)}: {SHARES[name][0]}, {shares[name]:.0%}"
+    if spent.get(id):
         number, graph = places.graphs[id]
         whose = f" (`{places.name(frame)}`)" if (frame := places.frames.get(graph.frame)) else ""
-        words += f"; graph {number} alone {part * took / spent.total():.0%}{whose}"
+        words += f"; graph {number} alone, {shares[name] * spent[id] / sum(spent.values()):.0%}{whose}"
     return f"{words}."
 
 

@@ -354,17 +354,10 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     """Two graphs that become one can be fused, which may gain much more than the time between them."""
     found = advice(profiled(model(breaks=12), 0.01))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    assert found["more"][0] == "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`)."
+    assert found["more"][0] == "The largest part of a call: compiled graphs, 90%; graph 1 alone, 90% (`Block0.forward`)."
     assert not any("--profile" in sentence for sentence in found["more"])
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
-    free.profile.function = "g"
-    free.profile.breaks += [BreakCost(break_=b.id, seconds=None, method="not reached") for b in free.breaks[1:]]
-    first, told = advice(free)["first"], " ".join(advice(free)["more"])
-    assert first.startswith("at model.py:8 in Block0.forward (zoo)")
-    assert "The cost of 11 graph breaks is unknown: a call of `g`, as it was measured, does not run into them." in told
-    free.profile.breaks[-1].method = "unknown"
-    assert "a call of `g`, as it was measured, does not show them." in " ".join(advice(free)["more"])
     free.breaks = free.profile.breaks = []
     assert advice(free)["first"].startswith("where sizes vary")  # the recompiles
 
@@ -377,15 +370,14 @@ def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
     report.profile.segments += [kernel, replace(kernel, duration=0.2, graph=None)]
     report.profile.profiled_seconds = slowed
     report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}
-    assert advice(report)["more"][0] == "The device is busy for 80% of a call; graph 1 alone 60% (`Block0.forward`)."
+    assert advice(report)["more"][0] == "The largest part of a call: device busy, 80%; graph 1 alone, 60% (`Block0.forward`)."
 
 
-def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
+def test_on_an_idle_device_the_processor_decides_what_a_call_takes() -> None:
     report = profiled(model(breaks=12), 0.4, eager=0.5)
     report.profile.shares |= {"gaps": 0.1, "waiting": 0.2, "graphs": 0.7, "device busy": 0.08}
-    found = advice(report)
-    assert "compiling makes it slower; the device is idle for 92% of it. At" in found["first"]
-    assert "Compiled graphs take 70% of a call; graph 1 alone 70% (`Block0.forward`)." in found["more"]
+    said = "The largest part of a call: compiled graphs, 70%; graph 1 alone, 70% (`Block0.forward`)."
+    assert said in advice(report)["more"]
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
@@ -414,12 +406,8 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     assert captures["first"].startswith("measure with the backend that you will use, such as inductor: “eager” only captures")
     assert captures["more"][0].startswith("At model.py:8 in Block0.forward (zoo)")
     report = profiled(model(breaks=12), 0.4, eager=0.95)
-    assert "slower. At" in advice(report)["first"], "what runs in gaps would run in eager mode, too"
-    report.profile.shares = {"graphs": 0.5, "gaps": 0.1, "lookups": 0.3, "prologue": 0.1}
-    slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs."
-    assert advice(report)["first"].startswith(f"{slower} At")
-    report.profile.shares = {"graphs": 0.5, "unaccounted": 0.5}
-    assert "compiling makes it slower. At" in advice(report)["first"]
+    slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower."
+    assert advice(report)["first"].startswith(f"{slower} At model.py:8")
 
 
 def test_a_small_report_has_a_recommendation_once_something_was_measured_or_tried() -> None:
