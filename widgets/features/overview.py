@@ -194,8 +194,8 @@ class CauseWords:
         """What happens, and what to do."""
         cause = self.cause
         if cause.kind == "recompile":
-            words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
-            title, step = _GUARDS.get(cause.guard or "", (words, ""))
+            words = dict.fromkeys((recompile_words(r) or ["a guard failed"])[0] for r in self.recompiles)
+            title, step = _GUARDS.get(cause.guard or "", ("for example, " * (len(words) > 1) + next(iter(words)), ""))
             others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:

@@ -221,7 +221,7 @@ def _chosen(places: Places) -> list[str]:
     chosen, summary = [fix for fix in places.report.fixes or () if fix.chosen], fixes_summary(places.report)
     found: list[str] = []
     for fix, row in ((fix, fix_row(fix)) for fix in chosen[:3]):
-        gain = row["gain"] or ("only with the changes beside it" if len(chosen) > 1 else "more is captured")
+        gain = row["gain"] or ("no count changes with it alone" if len(chosen) > 1 else "more is captured")
         told = filter(None, [row["condition"].rstrip("."), gain])  # in this order: the end of a long line is cut off
         found.append(f"Fix: {fix.title} ({fix.verdict}): {'; '.join(told)}.")
     found += [f"{len(chosen) - 3} more, listed with the breaks and recompiles."] if len(chosen) > 3 else []

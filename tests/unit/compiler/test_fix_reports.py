@@ -110,7 +110,7 @@ def test_a_change_that_moves_a_break_to_one_with_a_conditional_fix_is_a_fix_unde
     assert report.patch() == ""
     assert "reorderable_logging_functions.add(print)" in report.patch(conditional=True)
     assert [x.title for x in report.fixes or ()].count(second.title) == 1
-    shown = f"Fix: Run print() after the graph (conditional): {first.condition}; only with the changes beside it."
+    shown = f"Fix: Run print() after the graph (conditional): {first.condition}; no count changes with it alone."
     assert shown in " ".join(str(report).split())
 
 

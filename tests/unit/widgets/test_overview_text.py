@@ -174,6 +174,11 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert again["fix"] == "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
     assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
+    report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="2", actual="1")
+    assert (
+        CauseWords(Places(report), causes(report)[-1]).title
+        == "for example, log had length 2 when it was compiled, and has 1 now"
+    )
     report.breaks, every = [], report.breaks
     said = "look into 1 recompile: log had length 1 when it was compiled, and has 2 now."  # the compiled code may do that
     assert f"Do this first: {said}" in to_text(replace(report, recompiles=report.recompiles[4:5]))
