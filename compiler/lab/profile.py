@@ -380,9 +380,10 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
 
 
 def _returns_nothing(graph: Graph) -> bool:
-    """Whether a graph has operations but neither returns a value nor changes one in place."""
+    """Whether a graph computes tensors (entering autocast makes none) but neither returns a value nor changes one in place."""
     changes = any(n.op.startswith("call") and n.target.endswith(("_", "setitem", "mutation")) for n in graph.nodes)
-    return bool(graph.ops) and not changes and any(node.op == "output" and not node.inputs for node in graph.nodes)
+    computes = any(n.op.startswith("call") and n.dtype for n in graph.nodes)
+    return computes and not changes and any(node.op == "output" and not node.inputs for node in graph.nodes)
 
 
 def _fit(profile: Profile) -> None:
