@@ -2,9 +2,9 @@
 
 Digits are those of the lowest precision that the call computes with.  A result is wrong if it has lost a quarter of them, and
 its error is several times as large as that of the other one, and as what moving the inputs by one unit in the last place
-changes.  If either has lost more than half of its digits and the other one is not much better, neither is right.  Which is
-right is unknown if an operation such as `argmax` decides otherwise in float64, or is near to that: what follows in float64 has
-the choice of eager code.
+changes.  If both have lost more than half of their digits, or one has and the other one is not much better, neither is right.
+Which is right is unknown if an operation such as `argmax` decides otherwise in float64, or is near to that: what follows in
+float64 has the choice of eager code.
 """
 
 from __future__ import annotations
@@ -145,9 +145,10 @@ def judged(
     """Which one is wrong; `unit`: the relative rounding error; `differs`: whether they differ by more than a check allows."""
     lost, floor = math.sqrt(unit), max(unit**0.75, WORSE * share_of(noise))
     mine, other = share_of(eager), share_of(compiled)
-    if differs and (other > max(WORSE * mine, floor) or (compiled.not_finite and not eager.not_finite and mine < lost)):
+    differs = differs and min(mine, other) <= lost  # which of two lost values is nearer is chance
+    if differs and (other > max(WORSE * mine, floor) or (compiled.not_finite and not eager.not_finite)):
         return "compiled"
-    if differs and (mine > max(WORSE * other, floor) or (eager.not_finite and not compiled.not_finite and other < lost)):
+    if differs and (mine > max(WORSE * other, floor) or (eager.not_finite and not compiled.not_finite)):
         return "eager"
     return "both" if max(mine, other) > lost else "rounding"
 
@@ -163,6 +164,7 @@ def sentence(found: Numbers) -> str:
     )
     name, whole = worst.name, "the largest gradient" if worst.what == "gradients" else "its largest value"
     mine, other = (size_text(error, worst.elements, whole) for error in (worst.eager, worst.compiled))
+    low, high = sorted((share_of(worst.eager), share_of(worst.compiled)))
     by = "" if worst.noise is None else f"by {size_text(worst.noise, worst.elements, whole)}"
     moving = f"moving the inputs by one unit in the last place of {found.precision} changes"
     if found.verdict == "rounding":
@@ -172,7 +174,7 @@ def sentence(found: Numbers) -> str:
         words = f"compiled is wrong: {name} is off by {other} (eager: {mine})"
     elif found.verdict == "eager":
         words = f"eager is wrong: {name} is off by {mine} (compiled: {other})"
-    elif by and WORSE * min(shares := (share_of(worst.eager), share_of(worst.compiled))) < max(shares):
+    elif WORSE * low < high <= WORSE * share_of(worst.noise):
         words = f"the computation loses its digits, compiled or not: {moving} {name} {by}; it is off by {mine} in eager"
         words += f" and by {other} compiled"
     else:

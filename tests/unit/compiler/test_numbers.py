@@ -76,6 +76,8 @@ def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
     assert "it is off by nothing in eager and by" in found.sentence
     told = (verdict.size_text(NumberError(relative=share), whole="it") for share in (1234.0, 1.8e32))
     assert [*told] == ["1,200 times it", "1.8e+32 times it"]
+    lost = [NumberError(relative=share) for share in (1.0, 0.054)]  # which one is nearer is chance
+    assert verdict.judged(*lost, None, 1e-7) == verdict.judged(*lost[::-1], None, 1e-7) == "both"
     assert [remedy.change for remedy in found.remedies] == [f"torch._inductor.config.{setting} = 'off'"]
 
 
