@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from dynascope.compiler.capture.torch_private import caches, config, hook_installer
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
-from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
+from dynascope.compiler.lab.experiment import Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.numbers import verdict
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Check, error_words, listed, plural
@@ -71,7 +71,7 @@ def compare(call: RecordedCall | None) -> Check:
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree
         unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)
-        with hook_installer.HOOKS.paused(), unlimited, Experiment(call) as experiment:
+        with hook_installer.HOOKS.paused(), unlimited, Experiment(call, state=SideState(call)) as experiment:
             compiled, eager = (experiment.run(Variant(call.entry, is_eager)) for is_eager in (False, True))
             if (error := compiled.error or eager.error) is not None:
                 if compiled.error is None:

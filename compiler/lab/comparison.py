@@ -30,13 +30,16 @@ _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.Builti
             types.CodeType, functools.partial)  # fmt: skip
 
 Part = tuple[str, Any]
+Ids = tuple[int, ...]
 
 
-def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None, around: tuple[int, ...] = ()) -> Iterator[Part]:
+def parts_of(
+    name: str, value: Any, opaque: dict[str, None] | None = None, around: Ids = (), visited: set[int] | None = None
+) -> Iterator[Part]:
     """The parts of a value that can be compared, each with a name.
 
-    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`.  `around`: ids of the
-    objects that hold the value.
+    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`, and ids of the objects
+    that were split into `visited`.  `around`: ids of the objects that hold the value.
     """
     if isinstance(value, (torch.Tensor, *PLAIN)) or is_array(value):
         yield name, value
@@ -46,8 +49,10 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None, aroun
     inside = _inside(value) if len(around) < DEEPEST else None
     if inside is None and opaque is not None:
         opaque[type(value).__name__] = None
+    if inside is not None and visited is not None:
+        visited.add(id(value))
     for place, inner in inside or ():
-        yield from parts_of(f"{name}{place}", inner, opaque, (*around, id(value)))
+        yield from parts_of(f"{name}{place}", inner, opaque, (*around, id(value)), visited)
 
 
 def is_array(value: Any) -> bool:
@@ -80,8 +85,11 @@ class Rounding:
         """The relative and the absolute tolerance; (None, None): those of `torch.testing` for the value's own dtype.
 
         In half precision or less, they are two units in the last place, of the value and of the largest one; both are allowed.
+        A Python number that may come out of float32 has the tolerances of that.
         """
         precision: Any = self.precision or getattr(expected, "dtype", None)
+        if precision is torch.float32 and isinstance(expected, float):
+            return 1.3e-6, 1e-5
         if not is_low(precision):
             return None, None
         relative = 2 * torch.finfo(precision).eps
@@ -106,9 +114,10 @@ def largest(value: Any) -> float:
 
 def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | None:
     """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough."""
+    if isinstance(actual, PLAIN) and type(actual) is type(expected) and actual == expected:
+        return None
     if any(isinstance(v, PLAIN) and type(v) not in _NUMBERS and not is_array(v) for v in (actual, expected)):
-        is_same = type(actual) is type(expected) and actual == expected
-        return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
+        return f"{actual!r:.60}, eager {expected!r:.60}"
     if isinstance(actual, torch.Tensor) is not isinstance(expected, torch.Tensor):
         return f"a {type(actual).__name__}, eager a {type(expected).__name__}"
     try:

@@ -1,8 +1,9 @@
 """Runs a recorded call again under a variant, and observes it: result, effects, gradients, output, messages, exception.
 
 The effects are those on arguments, on modules that the target or its arguments can reach, and, if asked for (`SideState`), on
-globals, closures, containers, generators of random numbers and attributes.  Gradients are those of the result with respect to
-the tensors and parameters that either can reach and that require gradients, and those that the call leaves in their `.grad`.
+what else they can reach: the object of a bound method, globals, closures, containers, attributes, generators of random numbers.
+Gradients are those of the result with respect to the tensors and parameters that either can reach and that require gradients,
+and those that the call leaves in their `.grad`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -70,14 +73,14 @@ class Variant:
 class Observation:
     """The result and the effects of one run of a call, copied."""
 
-    #: "values", "effects" and "gradients" -> their parts, each with a name; empty if the call raised an exception
+    #: "values", "effects" and "gradients" -> their parts, each with a name; only "effects" if the call raised an exception
     parts: dict[str, list[Part]] = field(default_factory=dict)
     error: BaseException | None = None
     #: whether the call drew random numbers from torch's default generators, on any device that was used before it
     drew: bool = False
     #: names of the classes of objects in the result that cannot be compared
     opaque: list[str] = field(default_factory=list)
-    #: names of the numbers and strings in modules that the call did not change
+    #: names of the numbers and strings, other than those in arguments, that the call did not change
     unchanged: set[str] = field(default_factory=set)
     #: (group, name) of each part -> the lowest precision on the way to it, a dtype or None; empty if it was not followed
     precisions: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -96,8 +99,6 @@ class Observation:
     random: list[str] = field(default_factory=list)
     #: what going backward from the results raises: the first line; often because the call has run backward itself
     backward_error: str = ""
-    #: what `SideState` reads after the run
-    state: dict[str, Any] = field(default_factory=dict)
 
     @property
     def error_type(self) -> str | None:
@@ -107,7 +108,7 @@ class Observation:
     def beside(self, eager: Observation, what: str) -> list[Part]:
         """Its parts of a group, without gradients that eager's backward cannot be asked for, as of a reentrant checkpoint."""
         is_asked = what == "gradients" and eager.backward_error
-        return [part for part in self.parts[what] if not is_asked or part[0].startswith(_LEFT)]
+        return [part for part in self.parts.get(what, ()) if not is_asked or part[0].startswith(_LEFT)]
 
     def rounding(self, what: str, name: str) -> Rounding:
         """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
@@ -154,7 +155,7 @@ class Experiment:
                 args, kwargs = self.prepare()
                 if variant.vary is not None:
                     args, kwargs = call.varied(variant.vary, args, kwargs)
-                before = _Before(call.target, args, kwargs, call.bound())
+                before = _Before(call.target, args, kwargs, call.bound(), self._state)
                 generators = recorded_call.torch_random_states()
                 entry = call.target if variant.entry is None else variant.entry  # a module may define a length
                 returned = entry(*args, **kwargs)
@@ -164,10 +165,9 @@ class Experiment:
                 raise
             except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
                 observed.error = error.with_traceback(None)
-            if self._state is not None:
-                effects = [] if before is None or observed.error is None else before.effects(call.bound())
-                observed.state = self._state.read(effects)
             observed.random = [digest(state.read()) for state in random_states()]
+        if before is not None and observed.error is not None:
+            observed.parts = {"effects": _copied(before.effects(call.bound()))}
         warned = [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
         observed.printed = _HISTORY.sub("", held.printed)
         observed.logged, observed.warned = ([_HISTORY.sub("", text) for text in texts] for texts in (held.logged, warned))
@@ -204,14 +204,17 @@ class Experiment:
             exact = {(what, i): followed.copy_of(v) for what in groups for i, (_, v) in enumerate(groups[what])}
             observed.exact = {key: value for key, value in exact.items() if value is not None}
             observed.limits, observed.decided = list(followed.limits), list(followed.decided_otherwise)
-        observed.opaque, observed.unchanged = list(opaque), before.unchanged()
-        observed.parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
+        observed.opaque, observed.unchanged = list(opaque), before.unchanged(groups["effects"])
+        observed.parts = {what: _copied(group) for what, group in groups.items()}
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return Clones()(value.detach())
-    return value if isinstance(value, PLAIN) else value.copy()
+def _copied(parts: list[Part]) -> list[Part]:
+    def copied(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return Clones()(value.detach())
+        return value if isinstance(value, PLAIN) else value.copy()
+
+    return [(name, copied(value)) for name, value in parts]
 
 
 class _Parameters:
@@ -228,14 +231,16 @@ class _Parameters:
 class _Before:
     """State that a call may change, as it is before the call."""
 
-    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
+    def __init__(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any], state: SideState | None
+    ) -> None:
         """`bound`: the values of the names that count as arguments of a cell's statements."""
         reached = Reachable([target, args, kwargs])
-        self.bound = bound
+        self.bound, self._state = bound, state
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
         self._names = _names_of(target, dict(self._given))
         self._modules = [o for o in reached.objects if isinstance(o, torch.nn.Module)]
-        held = list(self._of_modules())
+        held = [*self._of_modules(set()), *(state.parts(()) if state is not None else ())]
         self._parameters = _Parameters(value for _, value in held)
         self._numbers = {(name, value) for name, value in held if isinstance(value, PLAIN)}
         tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and objects.has_gradient(o)]
@@ -249,16 +254,18 @@ class _Before:
                 self._asking.setdefault(id(t), (name, t, version_of(t), _gradient_of(t)))
 
     def effects(self, bound: dict[str, Any]) -> list[Part]:
-        """The present contents of arguments, names in `bound` and modules, without parameters that have not changed."""
+        """What arguments, names in `bound`, modules and `state` hold now, without parameters that have not changed."""
+        visited = set[int]()
         given = [(name, value) for name, value in self._given if not isinstance(value, PLAIN)]  # a number cannot change
-        return [
-            *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
-            *((name, value) for name, value in self._of_modules() if not self._parameters.has_unchanged(value)),
-        ]
+        found = [part for name, value in [*given, *bound.items()] for part in parts_of(name, value, visited=visited)]
+        found += self._of_modules(visited)
+        visited |= {id(value) for _, value in found if not isinstance(value, PLAIN)}
+        found += self._state.parts(visited) if self._state is not None else ()
+        return [(name, value) for name, value in found if not self._parameters.has_unchanged(value)]
 
-    def unchanged(self) -> set[str]:
-        """Names of the numbers and strings in modules that have not changed."""
-        return {name for name, value in self._of_modules() if isinstance(value, PLAIN) and (name, value) in self._numbers}
+    def unchanged(self, effects: list[Part]) -> set[str]:
+        """Names of the numbers and strings among these that have not changed."""
+        return {name for name, value in effects if isinstance(value, PLAIN) and (name, value) in self._numbers}
 
     def gradients_left(self) -> list[Part]:
         """The gradients that the call left in `.grad`."""
@@ -274,7 +281,7 @@ class _Before:
         kept = [(name, t) for name, t, version, _ in self._asking.values() if t.is_leaf or version_of(t) == version]
         return _gradients(values, kept)
 
-    def _of_modules(self) -> Iterator[Part]:
+    def _of_modules(self, visited: set[int]) -> Iterator[Part]:
         """The parameters and buffers in the modules, and the numbers, strings, tensors and containers that are attributes.
 
         Private attributes of torch's own modules are left out.
@@ -292,7 +299,7 @@ class _Before:
                 is_held = isinstance(value, (*CONTAINERS, tuple)) and len(value) <= _LONGEST
                 is_small = is_held or isinstance(value, (*PLAIN, torch.Tensor))
                 if is_own and is_small and not (is_torchs and name.startswith("_")):
-                    yield from parts_of(f"{kind}.{name}", value)
+                    yield from parts_of(f"{kind}.{name}", value, visited=visited)
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:
@@ -346,46 +353,52 @@ def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
 
 
 class SideState:
-    """The state that a target and its arguments can reach; must be created before anything is edited.
+    """The state that a call's target and arguments can reach; must be created before anything is edited.
 
     Of the attributes of a module, numbers, strings and bytes are left out here.
     """
 
-    def __init__(self, target: Any, arguments: Any = ()) -> None:
-        reached = Reachable([target, arguments]).objects
+    def __init__(self, call: RecordedCall) -> None:
+        reached = Reachable([call.target, call.arguments]).objects
         modules = [vars(o) for o in reached if isinstance(o, torch.nn.Module)]
         left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
         left_out |= {id(held) for o in reached for place, held in places_of(o) if place.startswith(_TORCHS)}
-        # what a tuple holds is read with what holds the tuple
-        self._owners = [(_name(o, n), o) for n, o in enumerate(reached) if not (id(o) in left_out or type(o) is tuple)]
-        self._parameters = _Parameters(reached)
+        # the names of a cell's statements are compared as its arguments
+        left_out |= {id(o) for o in reached if type(o) is GlobalName and o.namespace is call.namespace and o.name in call.names}
+        names, counts = dict[int, str](), Counter[tuple[str, bool]]()
+        self._owners = list[Part]()
+        for o in reached:
+            own = o.name if type(o) is GlobalName else o.__name__ if isinstance(o, (type, FunctionType)) else type(o).__name__
+            name = names.get(id(o), own)  # most are reached from what holds them
+            for place, inner in places_of(o):
+                names.setdefault(id(inner), f"{name}{place}")
+            if isinstance(o, FunctionType):
+                names |= zip(map(id, o.__closure__ or ()), o.__code__.co_freevars, strict=False)
+            if id(o) not in left_out and type(o) is not tuple:  # what a tuple holds is read with what holds the tuple
+                counts[key := (name, isinstance(o, (GlobalName, CellType)))] += 1
+                self._owners.append((name if counts[key] == 1 else f"{name} {counts[key]}", o))
 
-    def read(self, effects: Sequence[Part] = ()) -> dict[str, Any]:
-        """The values that can be compared, and those of `effects`, each under a name that is the same in each run.
+    def parts(self, without: Collection[int]) -> list[Part]:
+        """The values that can be compared, each under a name that is the same in each run, in the order of the names.
 
         Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
+        What has more than `_LARGEST` elements, and meta and sparse tensors are left out.  `without`: ids of objects.
         """
         known = {id(owner) for _, owner in self._owners}
-        values = [
-            (f"{owner_name}{inner_name}", inner)
+        values = (
+            (f"{owner_name}{inner_name}"[:200], inner)
             for owner_name, owner in self._owners
+            if id(owner) not in without
             for name, value in _entries(owner)
             for inner_name, inner in _flat(name, value, known)
-        ]
-        values += [(f"  {name}", value) for name, value in effects]
-        return {name: kept for name, value in values if (kept := self._kept(value)) is not None}
+        )
+        return sorted((p for p in values if id(p[1]) not in without and _is_comparable(p[1])), key=operator.itemgetter(0))
 
-    def _kept(self, value: Any) -> Any:
-        """A copy of a value that can be compared: a number, string, bytes, a tensor or an array; None for any other value.
 
-        Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
-        """
-        if isinstance(value, torch.Tensor):
-            is_known = value.numel() <= _LARGEST and value.layout is torch.strided and value.device.type != "meta"
-            return value.detach().clone() if is_known and not self._parameters.has_unchanged(value) else None
-        if is_array(value):
-            return value.copy() if value.size <= _LARGEST else None
-        return value if isinstance(value, PLAIN) else None
+def _is_comparable(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.numel() <= _LARGEST and value.layout is torch.strided and value.device.type != "meta"
+    return bool(value.size <= _LARGEST) if is_array(value) else isinstance(value, PLAIN)
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
@@ -411,9 +424,3 @@ def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tu
         for place, inner in objects.items_of(value):
             if place not in _LEFT_OUT:
                 yield from _flat(f"{name}{place}", inner, known, depth + 1)
-
-
-def _name(owner: Any, number: int) -> str:
-    """A unique name for an owner; what is shown leaves out the number."""
-    named = owner.name if isinstance(owner, GlobalName) else owner.__name__ if isinstance(owner, (type, FunctionType)) else ""
-    return f"{named or type(owner).__name__} {number} "

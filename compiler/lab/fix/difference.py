@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dynascope.compiler.lab.comparison import OWN, Rounding, difference, largest
+from dynascope.compiler.lab.comparison import Rounding, difference, largest
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import first_line, message_of, plural
 
@@ -50,7 +50,7 @@ def differences(
     if actual.error is not None:
         text = _other_error(actual, expected)
         return None if text is None else Difference(text, made and expected.error is not None)
-    wrong = _other_parts(actual, expected, is_own) or state_difference(actual.state, expected.state, Rounding(expected.lowest))
+    wrong = _other_parts(actual, expected, is_own)
     return Difference(wrong) if wrong is not None else _other_output(actual, expected)
 
 
@@ -76,7 +76,7 @@ def without_zero_gradients(actual: Observation, expected: Observation, *, parame
 def remarks(actual: Observation, expected: Observation, *, is_same: bool) -> Iterator[str]:
     """How a run differs in what a condition allows; `is_same`: whether `differences` has found no difference."""
     if expected.error is not None and actual.error is not None:
-        if state_difference(actual.state, expected.state):
+        if _other_parts(actual, expected):
             yield LOST_CHANGES
     elif is_same:
         rounding = _printed_rounding(expected)
@@ -95,7 +95,7 @@ def _other_error(actual: Observation, expected: Observation) -> str | None:
     return None if lost is None else f"does not print {lost!r:.60} before it raises {actual.error_type}"
 
 
-def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn) -> str | None:
+def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn = lambda what, index: False) -> str | None:
     for what, parts in expected.parts.items():
         found = actual.beside(expected, what)
         names, wanted = [name for name, _ in found], [name for name, _ in parts]
@@ -203,20 +203,3 @@ def _same_number(one: str, other: str, rounding: float) -> bool:
     last = float(f"1e{int(exponent or 0) - decimals}") if decimals >= 4 else 0.0
     a, b = float(one), float(other)
     return abs(a - b) <= max(rounding * abs(b), 1e-6, 1.01 * last)
-
-
-def state_difference(actual: dict[str, Any], expected: dict[str, Any], rounding: Rounding = OWN) -> str | None:
-    """How the state after two runs differs, in words; None if it does not."""
-    for name in expected:
-        if name not in actual:
-            return f"{_shown(name)} is not set"
-        text = difference(actual[name], expected[name], rounding)
-        if text is not None:
-            return f"{_shown(name)} differs: {text}"
-    added = [name for name in actual if name not in expected]
-    return f"{_shown(added[0])} is set, in eager mode not" if added else None
-
-
-def _shown(name: str) -> str:
-    kind, _, rest = name.split(" ", 2)
-    return f"{kind}{rest}" if len(rest) <= 200 else f"{kind}{rest[:199]}…"

@@ -93,7 +93,7 @@ class Trials:
         self._recorded_seconds = 0.0
         #: whether one of the calls computes in half precision or less
         self._has_low_precision = False
-        self._states = {id(call): SideState(call.target, call.arguments) for call in calls}
+        self._states = {id(call): SideState(call) for call in calls}
         #: what `seconds` compiles with: those of the run, but nothing is measured, and a break is never an error
         self._timed = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
         #: settings of Dynamo that fullgraph implies

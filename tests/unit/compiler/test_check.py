@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -38,6 +39,13 @@ class Bag(set[int]):
 class Holder:
     def __init__(self, x: Any) -> None:
         self.x = x
+
+    def add(self, x: torch.Tensor) -> torch.Tensor:
+        self.x.append(other())
+        return x * 1
+
+
+SEEN = Holder([])
 
 
 def other() -> int:
@@ -112,6 +120,9 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (lambda x: ordered(x, other() == 5), (), "the value['a'] (values)"),
         (leaves, (Holder(None),), "argument 1.x (effects)"),
         (lambda x, model: model(x), (Counting(),), "argument 1.seen (effects)"),
+        (Holder([]).add, (), "Holder.x[1] (effects)"),
+        (functools.partial(leaves, holder=Holder(None)), (), "Holder.x (effects)"),
+        (lambda x: SEEN.add(x), (), "SEEN.x[1] (effects)"),
     ],
 )
 def test_a_difference_is_found_wherever_it_is(function: Any, args: tuple[Any, ...], where: str) -> None:
@@ -126,7 +137,7 @@ def test_what_agrees_is_counted() -> None:
         lambda x: (Pair(x + 1), {**values, "f": np.float32(1 + 1e-7 * torch.compiler.is_compiling())}), torch.ones(3)
     )
     assert (found["agrees"], found["compared"]["values"]) == (True, 5)
-    assert found["words"] == "check: compiled and eager agree (5 values, 1 argument, attribute or variable after the call)."
+    assert found["words"] == "check: compiled and eager agree (5 values, 2 arguments, attributes or variables after the call)."
 
 
 def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
