@@ -261,13 +261,8 @@ class NumberError(SparsePart, kw_only=True):
     #: the largest error, as a share of the largest value, or of the largest gradient; None: that is 0, and the error is not, or
     #: nothing is finite
     relative: float | None = None
-    #: the median of the relative errors of the elements
-    median: float | None = None
-    #: the largest error in units in the last place
-    ulps: float | None = None
     #: how many elements are NaN or infinite where float64 has another value, or the other way round
     not_finite: int = 0
-    nan: int = 0
 
 
 #: "rounding": both are right; "compiled" and "eager": this one is wrong; "both": both are, as the computation loses digits;
@@ -319,8 +314,6 @@ class NumbersOrigin(Part, kw_only=True):
     graph: int = 0
     run: int = 0
     runs: int = 1
-    #: if `is_backward`, the first input of the graph, such as a parameter, that gets a wrong gradient
-    parameter: str = ""
     compiled: NumberError
     eager: NumberError
     #: the largest magnitude among its inputs and in its result; None: unknown

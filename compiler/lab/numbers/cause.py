@@ -64,11 +64,8 @@ def stage_words(stage: NumbersStage) -> str:
         if stage.part == "lowerings":
             return f"{name}'s lowering of `{stage.detail or number}`"
         detail = f" ({stage.detail})" if stage.detail else ""
-        return f"the {number}{_ENDINGS.get(number if number < 20 else number % 10, 'th')} {part} of {name}{detail}"
+        return f"{part} {number} of {name}{detail}"
     return f"{name}; setting {stage.part} differently removes it" if stage.part else name
-
-
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 # -- what helps ----------------------------------------------------------------------------------------------------------

@@ -65,12 +65,6 @@ class CapturedGraph:
     #: how many runs this graph has
     runs: int = 1
 
-    @property
-    def leaves(self) -> list[Any]:
-        """The nodes of the inputs that get gradients, in the order in which `measure` ends with them."""
-        inputs = zip((node for node in self.module.graph.nodes if node.op == "placeholder"), self.inputs, strict=True)
-        return [node for node, value in inputs if _gets_gradient(value)]
-
     def tappable(self) -> list[Any]:
         """The nodes whose values are floating-point tensors, in order."""
 
@@ -129,7 +123,7 @@ class CapturedGraph:
             outputs = list[Any]()
             torch.fx.node.map_aggregate(result, outputs.append)
             outputs = [t for t in (*outputs, *changed) if isinstance(t, torch.Tensor) and t.is_floating_point()]
-            leaves = probes or list(filter(_gets_gradient, inputs))
+            leaves = probes or [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
             differentiable = [value for value in outputs if value.requires_grad]
             gradients: Sequence[Any] = [None] * len(leaves)
             if differentiable and leaves:
@@ -142,10 +136,6 @@ class CapturedGraph:
 def _plain(value: Any) -> Any:
     """The tensor of a parameter, which a graph may change in place: parameters are not cloned."""
     return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.nn.Parameter) else value
-
-
-def _gets_gradient(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
 
 
 def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[CapturedGraph], bool]) -> CapturedGraph | str:

@@ -22,7 +22,7 @@ from dynascope.compiler.lab.numbers import cause
 from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
 from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, input_name, label
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -125,13 +125,6 @@ class _Search:
             left = left[wrong * step : (wrong + 1) * step]
         return None
 
-    def _first_parameter(self, graph: CapturedGraph) -> str:
-        """The input that gets a wrong gradient, and is used last: the backward comes to it first."""
-        nodes, leaves, measured = list(graph.module.graph.nodes), graph.leaves, graph.measure(self.compile)
-        wrong = [leaves[number] for number in self._wrong(measured[len(measured) - len(leaves) :])]  # gradients come last
-        first = max(wrong, key=lambda node: max(map(nodes.index, node.users), default=-1), default=None)
-        return "" if first is None else input_name(first.name)
-
     def _origin(
         self, graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked
     ) -> NumbersOrigin:
@@ -151,7 +144,7 @@ class _Search:
             file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
             cell=self.cells(culprit.file) if self.cells is not None and culprit.file else None,
             operation=culprit.target.removeprefix("operator."), node=culprit.name, graph=graph.number, run=graph.run,
-            runs=graph.runs, parameter=self._first_parameter(graph) if is_backward else "", is_backward=is_backward,
+            runs=graph.runs, is_backward=is_backward,
             is_later=asked == "later", compiled=compiled, eager=eager, result_size=sizes[node.name], path=path,
             inputs_size=max((sizes[n.name] for n in node.all_input_nodes if n.name in sizes), default=None),
         )  # fmt: skip
@@ -164,7 +157,6 @@ def words(found: Numbers) -> str:
         return f"Where it begins is unknown: {found.origin_unknown}" if found.origin_unknown else ""
     place = f"{label(origin.file or '', origin.cell)}:{origin.line}" if origin.file else "an unknown line"
     what = "The gradients differ" if origin.is_backward else "They differ"
-    what += f", that of `{origin.parameter}` first," if origin.parameter else ""
     what += f" in run {origin.run + 1} of {origin.runs} of graph {origin.graph}," if origin.runs > 1 else ""
     mine, other = size_text(origin.eager), size_text(origin.compiled)
     start = f"{what} from {place} on: `{origin.source or origin.operation}`"

@@ -141,15 +141,7 @@ def test_what_agrees_is_counted() -> None:
 
 
 def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
-    class Stepping(torch.nn.Module):
-        step, size = 0, 3
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.step = self.step + 1
-            return x * 2
-
-    module = Stepping()
-    module.size = 4
+    module = Setting("step", lambda: getattr(module, "step", 0) + 1)
     assert checked(module, torch.ones(3))["compared"] == {"values": 1, "effects": 2, "gradients": 0}  # x and step
     assert module.step == 1
 
@@ -279,9 +271,6 @@ def test_gradients_are_those_of_a_sum_that_is_not_constant() -> None:
     """The sum of a softmax is 1 for any weights: its gradient is rounding, in which compiled and eager always differ."""
     layer = torch.nn.Linear(4, 3)
 
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return layer(x).softmax(-1)
-
-    with Experiment(RecordedCall(f, (torch.randn(5, 4),), {})) as experiment:
-        gradients = dict(experiment.run(Variant(f, True)).parts["gradients"])
+    with Experiment(RecordedCall(lambda x: layer(x).softmax(-1), (torch.randn(5, 4),), {})) as experiment:
+        gradients = dict(experiment.run(Variant(is_eager=True)).parts["gradients"])
     assert gradients["gradient of layer.weight"].abs().max() > 1e-3

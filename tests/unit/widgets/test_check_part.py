@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 
 
@@ -24,13 +23,9 @@ def wrong(module: torch.fx.GraphModule, inputs: object) -> object:
     return module.forward
 
 
-def report(check: object) -> Report:
-    torch._dynamo.reset()
-    return dynascope.explain(smooth, backend=wrong, check=check)(torch.linspace(-1, 1, 8))
-
-
 def test_the_errors_are_shown_in_the_graph_and_on_the_lines() -> None:
-    found = report("where")
+    torch._dynamo.reset()
+    found = dynascope.explain(smooth, backend=wrong, check="where")(torch.linspace(-1, 1, 8))
     model = view_model(found)
     check = model["check"]
     assert check["id"] == found.graphs[0].id
