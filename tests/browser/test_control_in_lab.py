@@ -61,7 +61,7 @@ def test_error_here_then_allow_here(lab: LabPage) -> None:
     click(root, "Run again")
     expect(root.locator(".dyn-brow .dyn-pill").first).to_have_text("allowed")
     root.locator(".dyn-diff summary").click()
-    expect(root.locator(".dyn-diff")).to_contain_text("now allowed")
+    expect(root.locator(".dyn-diff")).to_contain_text("now resumed and allowed")
     expect(root.locator(".dyn-command")).to_contain_text("--region 4=allow")
     assert lab.execution_count(1) == count
     assert lab.python("print(seen)").strip() == "3"

@@ -181,7 +181,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     )
     report.breaks, every = [], report.breaks
     said = "look into 1 recompile: log had length 1 when it was compiled, and has 2 now."  # the compiled code may do that
-    assert f"Do this first: {said}" in to_text(replace(report, recompiles=report.recompiles[4:5]))
+    assert f"Do this first: {said}" in " ".join(to_text(replace(report, recompiles=report.recompiles[4:5])).split())
     report.breaks = every
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
