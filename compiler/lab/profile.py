@@ -30,14 +30,13 @@ from dynascope.compiler.capture.torch_private import caches, hook_installer, mar
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events, profile_of, quartiles
-from dynascope.compiler.report import Graph, Profile, Report, Verdict, first_line, message_of, plural, time_text
+from dynascope.compiler.report import Profile, Report, Verdict, first_line, message_of, plural, time_text
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.source.code import user_name
 
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
 _NOT_PROFILED = "profile: not measured: "
-_NO_RESULT = "a graph's results are not used: a backend may leave out its operations, so use them before you compare times"
 #: the note of a run that Ctrl-C ended
 INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
@@ -374,16 +373,8 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
         profile.notes.append(f"{words}; where the time goes, and what breaks cost, is unknown")
     if not measured.marked and any(g.ops for g in report.graphs):
         profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
-    profile.notes += [_NO_RESULT] if any(map(_returns_nothing, report.graphs)) else []
     profile.notes += _doubts(measured)
     report.notes.extend(n for n in profile.notes if n not in report.notes)
-
-
-def _returns_nothing(graph: Graph) -> bool:
-    """Whether a graph computes tensors (entering autocast makes none) but neither returns a value nor changes one in place."""
-    changes = any(n.op.startswith("call") and n.target.endswith(("_", "setitem", "mutation")) for n in graph.nodes)
-    computes = any(n.op.startswith("call") and n.dtype for n in graph.nodes)
-    return computes and not changes and any(node.op == "output" and not node.inputs for node in graph.nodes)
 
 
 def _fit(profile: Profile) -> None:

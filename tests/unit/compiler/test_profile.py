@@ -43,18 +43,7 @@ def test_measuring_compiles_nothing_of_its_own() -> None:
             return x + 1
 
     report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
-    assert not [note for note in report.notes if "compiled" in note or "results are not used" in note]
-
-
-@pytest.mark.parametrize("change", [False, True])
-def test_results_that_nothing_uses_make_no_comparison(change: bool) -> None:
-    def f(x: torch.Tensor) -> None:
-        y = x.sin().sum()
-        if change:
-            x.add_(y)
-
-    report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
-    assert any("results are not used" in note for note in report.notes) is not change
+    assert not [note for note in report.notes if "compiled" in note]
 
 
 def test_the_extra_calls_leave_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
