@@ -387,15 +387,12 @@ def _fit(profile: Profile) -> None:
         cost.spread, cost.ops_seconds = [value * part for value in cost.spread], cost.ops_seconds * part
 
 
-def _doubts(measured: Measurement) -> Iterator[str]:
-    """Sentences on what makes the figures uncertain."""
-    for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
-        low, high = quartiles(seconds)
-        if high > 1.5 * low:
-            yield (
-                f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
-                "keeps the machine busy, or the call does not always do the same; the figures are rough"
-            )
+def _doubts(measured: Measurement) -> list[str]:
+    """A sentence on what makes the figures uncertain, if anything does."""
+    kinds = {"compiled": quartiles(measured.compiled), "eager": quartiles(measured.eager)}
+    found = [f"{kind} {time_text(low)} to {time_text(high)}" for kind, (low, high) in kinds.items() if high > 1.5 * low]
+    why = "something else keeps the machine busy, or the call does not always do the same; the figures are rough"
+    return [f"the calls took very different times (half of them {', '.join(found)}): {why}"] if found else []
 
 
 def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payback, int | None]:

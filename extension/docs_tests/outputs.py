@@ -113,7 +113,7 @@ _MACHINE_PATTERNS = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _MEASURED = r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)"
-_UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
+_UNSTABLE = r"(?:the profiler slows|the calls took very different)"
 #: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, and times (s to ns);
 #: all of this is replaced in embedded pictures, too
 _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [

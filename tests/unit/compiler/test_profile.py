@@ -171,12 +171,16 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
     measured = profiles.Measurement(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3], eager=[1e-3] * 5)
     found = profiled(measured)
-    assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
+    rough = "the calls took very different times (half of them {})"
+    assert [note.partition(":")[0] for note in found.notes] == [rough.format("compiled 1.0 ms to 9.0 ms")]
     measured.compiled = [0.5e-3] * 5
     found = profiled(measured)
     assert (found.median_seconds, found.profiled_seconds, found.notes) == (0.5e-3, 1e-3, [])
     measured.compiled, measured.eager = [1e-3] * 5, [1e-3, 1e-3, 1e-3, 9e-3, 9e-3]
-    assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]
+    assert [note.partition(":")[0] for note in profiles._doubts(measured)] == [rough.format("eager 1.0 ms to 9.0 ms")]
+    measured.compiled = measured.eager  # one disturbance has one note
+    both = rough.format("compiled 1.0 ms to 9.0 ms, eager 1.0 ms to 9.0 ms")
+    assert [note.partition(":")[0] for note in profiles._doubts(measured)] == [both]
 
 
 def test_breaks_cost_no_more_than_a_call_spends_outside_of_graphs() -> None:
