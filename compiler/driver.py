@@ -160,18 +160,16 @@ class Run:
         from dynascope.compiler.lab import check
 
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
-        last, others = self._last_called
-        if others or self.calls.count > 1:
-            last, left = f", of {last}" * bool(last), ", ".join(others) or "the calls before it"
-            self.notes.append(f"check: this was the last call{last}; not compared: {left}.")
+        last = self._last_called
+        if any(checked.compared.values()) and (last or self.calls.count > 1):
+            self.notes.append(f"check: this was the last call{f', of {last}' * bool(last)}: no other was compared.")
         report.check = checked
 
     @property
-    def _last_called(self) -> tuple[str, list[str]]:
-        """The name of what was called last, and those of the others that were called; ("", []) without others."""
+    def _last_called(self) -> str:
+        """The name of what was called last, if others were called, too; otherwise, ""."""
         last = "" if self._call is None else self.recording.name_of(self._call.target)
-        others = [name for name in map(user_name, self.recording.called) if name != last]
-        return (last, others) if last and others else ("", [])
+        return last if any(user_name(name) != last for name in self.recording.called) else ""
 
     def _locate(self, report: Report) -> None:
         """Search where the numbers differ, for `--check=where`."""
@@ -262,7 +260,7 @@ class Run:
             if calls is not None:
                 with _unless_fault("profile: not measured", self.notes):
                     measured = self.user_code(profile.measure, call, calls, show)
-                    measured.function, measured.is_all = self._last_called[0], len(self.recording.called_as) == 1
+                    measured.function, measured.is_all = self._last_called, len(self.recording.called_as) == 1
                     self._measured.insert(0, ("profile: not measured", partial(profile.annotate_profile, measured=measured)))
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")

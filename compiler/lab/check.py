@@ -60,14 +60,14 @@ def _agreement(checked: Check) -> str:
 
 def compare(call: RecordedCall | None) -> Check:
     """Run the call again, compiled and eagerly, and compare the observations."""
-    if call is None or not call.returned:
-        return Check(why_not="the call raised" if call is not None else "nothing that dynascope itself compiles was called")
-    if call.refusal is not None or call.lacks_hooks:
-        return Check(why_not=call.refusal or "hooks of its modules have been removed since")
+    if call is None:
+        return Check(why_not="nothing that dynascope itself compiles was called")
+    if (outdated := call.outdated) or call.lacks_hooks:
+        return Check(why_not=outdated or "hooks of its modules have been removed since")
     hooks, graphs = hook_installer.HOOKS, caches.held_graphs()
     ran = (function for function, time in hooks.ran.items() if call.ran_before.get(function) != time)
     if hooks.status.get("entries") is True and graphs is not None and graphs.isdisjoint(ran):
-        return Check(why_not="no compiled graph ran in the call")  # perhaps as the recompile limit was reached
+        return Check(why_not="no compiled graph ran in the last call")  # perhaps as the recompile limit was reached
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree
         unlimited = config.dynamo_config(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)

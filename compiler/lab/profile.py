@@ -215,9 +215,7 @@ def measure(call: RecordedCall | None, calls: int, on_progress: Callable[[str], 
     if call is None:
         return Measurement(failed=f"{_NOT_PROFILED}nothing that dynascope itself compiles was called")
     result = Measurement(notes=list(call.side_effects))
-    why = call.refusal if call.returned else "it raised"
-    if why is None and call.generation is not None and call.generation is not caches.generation():
-        why = "torch._dynamo.reset() was called after the call, and has dropped what was compiled"
+    why = call.outdated
     if why is None and running.profiler_is_on():
         why = "another profiler is running, and torch runs only one at a time"
     try:

@@ -363,6 +363,13 @@ class RecordedCall:
         return self._refusal
 
     @property
+    def outdated(self) -> str | None:
+        """Why what is compiled for the call cannot be run again, as the end of a sentence; None if it can be."""
+        if self.returned and self.generation is not None and self.generation is not caches.generation():
+            return "torch._dynamo.reset() was called after the call, and has dropped what was compiled"
+        return self.refusal if self.returned else "the last call raised"
+
+    @property
     def lacks_hooks(self) -> bool:
         """Whether the program's hooks of modules that were there before the call are not all there any more."""
         return any(id not in hooks for hooks, id in self._hooks)

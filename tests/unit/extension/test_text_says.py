@@ -247,12 +247,16 @@ def test_a_false_assertion_that_a_caller_may_catch_is_not_said_to_be_resumed_or_
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
     lines = ["%%compile --check --profile 1", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
     report = shell.report(*lines)
-    assert "check: this was the last call, of g; not compared: f." in report.notes
+    assert "check: this was the last call, of g: no other was compared." in report.notes
     assert " a call of `g` (median" in str(report)
     alone = shell.report(*lines[:2], "f(torch.ones(3))")
     assert not any("this was the last call" in note for note in alone.notes)
     twice = shell.report(*lines[:2], "f(f(torch.ones(3)))")
-    assert "check: this was the last call; not compared: the calls before it." in twice.notes
+    assert "check: this was the last call: no other was compared." in twice.notes
+    more = "f(torch.ones(3)); torch._dynamo.reset()", "f(torch.ones(3))\ntry: f(None)\nexcept TypeError: pass"
+    for calls, why in zip(more, ("torch._dynamo.reset() was called after the call", "the last call raised"), strict=True):
+        notes = [note for note in shell.report(*lines[:2], calls).notes if note.startswith(("check", "profile"))]
+        assert [note.split(": ")[2].startswith(why) for note in notes] == [True, True], notes
     monkeypatch.setattr(recorded_call, "MOST_COPIED", 1)  # as of a loop with a smaller last batch
     for calls in ("[f(torch.ones(n)) for n in (3, 4)]", "f(torch.ones(3)); torch._dynamo.reset(); f(torch.ones(3))"):
         last = shell.report("%%compile --second-call", "def f(x): return print(x) or x", calls)
