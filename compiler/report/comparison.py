@@ -21,9 +21,8 @@ from typing import Any, Literal
 
 from dynascope.compiler.formats import make
 from dynascope.compiler.report.formatting import encodable, label
-from dynascope.compiler.report.schema import Break, ReportData, Source, Summary
+from dynascope.compiler.report.schema import Break, ReportData, Summary
 
-_DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
 #: counts of `Summary` that are compared; their words are in `widgets.features.comparisons._COUNTS`
 COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
@@ -32,11 +31,9 @@ COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 class Diff:
     """The changes from one report to a later one."""
 
-    #: breaks of the earlier report that are gone: fixed, or on a way that the later run did not take
-    gone: list[Break] = field(default_factory=list)
-    #: breaks of the earlier report that may still be there: the later run may have stopped before it reached them, or have run
-    #: code in which they are, but which was compiled before it
-    not_seen: list[Break] = field(default_factory=list)
+    #: breaks of the earlier report that the later run did not meet: fixed, on a way that it did not take, behind its end, or in
+    #: code that was compiled before it
+    not_met: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
     #: (before, now) of breaks with another line number
@@ -47,12 +44,12 @@ class Diff:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: compile time in seconds, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither gone nor new
+    #: which of the two runs do not show all of their breaks, and why; what such a report lacks is not known to be gone, or new
     partial: dict[Literal["now", "before"], str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times differs."""
-        return any((self.gone, self.not_seen, self.new, self.moved, self.changed, self.counts, self.partial))
+        return any((self.not_met, self.new, self.moved, self.changed, self.counts, self.partial))
 
     @property
     def lines(self) -> list[str]:
@@ -79,17 +76,15 @@ class Diff:
 
 def diff(before: ReportData, now: ReportData) -> Diff:
     """What changed from `before` to `now`."""
-    gone, new = before.own_breaks, now.own_breaks
-    same = _pairs(gone, new, lambda b: (*_identity(b), b.line, b.column, b.end_column))
-    same += _pairs(gone, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
-    moved = _pairs(gone, new, _identity)
+    not_met, new = before.own_breaks, now.own_breaks
+    same = _pairs(not_met, new, lambda b: (*_identity(b), b.line, b.column, b.end_column))
+    same += _pairs(not_met, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
+    moved = _pairs(not_met, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
     partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
-    not_seen = gone if "now" in partial else _not_seen(gone, now)
     return Diff(
-        partial=partial, not_seen=not_seen, new=[] if "before" in partial else new, moved=moved,
-        gone=[b for b in gone if not any(b is other for other in not_seen)],
+        partial=partial, not_met=not_met, new=[] if "before" in partial else new, moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
@@ -101,22 +96,6 @@ def _why_partial(run: ReportData) -> str:
     if run.origin == "partial" or run.summary.unfinished:
         return "did not finish"
     return "ran code that was compiled before it" if run.summary.cached else ""
-
-
-def _not_seen(gone: list[Break], now: ReportData) -> list[Break]:
-    """The breaks in `gone` that a stopped run may not have reached: those alone are gone whose lines its sources lack."""
-    if now.error is None or now.error.caught:
-        return []
-    texts = [(_file(source), line) for source in now.sources for e in source.excerpts for line in e.text.split("\n")]
-    lines = {(file, line.strip()) for file, line in texts}
-    functions = {(file, name) for file, line in texts for name in _DEFINED.findall(line)}  # whose text is in the report
-    has_cell = any(s.cell is not None for s in now.sources)
-
-    def is_gone(broken: Break) -> bool:
-        is_shown = has_cell if broken.cell is not None else (broken.file, broken.function) in functions
-        return is_shown and (_file(broken), broken.source.strip()) not in lines
-
-    return [b for b in gone if not is_gone(b)]
 
 
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:
@@ -135,8 +114,8 @@ def _identity(broken: Break) -> tuple[Hashable, ...]:
     return (_file(broken), broken.function, broken.type, broken.source.strip())
 
 
-def _file(part: Break | Source) -> str:
-    return "cell" if part.cell is not None else part.file
+def _file(broken: Break) -> str:
+    return "cell" if broken.cell is not None else broken.file
 
 
 #: names that can be expected

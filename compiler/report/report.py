@@ -173,8 +173,8 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
             before: the earlier report.
 
         Returns:
-            A Diff: breaks that are fixed, new, moved, changed or not seen, and the counts and settings that differ. It is
-            false if nothing but times and settings differs.
+            A Diff: breaks that are new, moved, changed or not met (because they are fixed, or the run did not come to them),
+            and the counts that differ. It is false if nothing but times and settings differs.
 
         Raises:
             ValueError: `before` is no report, as `report.previous` is None after the first run.

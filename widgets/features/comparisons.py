@@ -17,7 +17,7 @@ _COUNTS = {
 }  # fmt: skip
 #: how the notes of a check begin
 CHECK = "check: "
-_KINDS = ("gone", "not_seen", "new", "moved", "changed")
+_KINDS = ("not_met", "new", "moved", "changed")
 
 
 class CheckPart(TypedDict):
@@ -97,8 +97,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     runs = {"now": ("this run", "gone"), "before": ("the earlier run", "new")}
     words = "{0} {why}: a break that it does not have is not known to be {1}"
     partial = [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
-    lines = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("gone", diff.gone)) for b in found]
-    lines += [f"not seen: {_line(b)}" for b in diff.not_seen]
+    lines = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("not met", diff.not_met)) for b in found]
     changed = [(now, _outcome(now, before), _outcome(before, now)) for before, now in diff.changed]
     lines += [f"now {is_now}: {_line(now)} (before: {was})" for now, is_now, was in changed]
     lines += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
