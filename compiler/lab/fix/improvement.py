@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
-from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.text_edits import line_origins, parsed
+from dynascope.compiler.lab.fix.text_edits import line_origins
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
-from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
 Place = tuple[str, int, "int | None"]
@@ -240,43 +237,6 @@ def gain(after: Report, before: Report) -> str:
     """What is better although the graph break stays, as a sentence."""
     ops = f"{operations(before)} → {operations(after)}"
     return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
-
-
-def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
-    """What is assumed if operations of a graph stand in a `try`, or are called there: the graph has no `except`.
-
-    `text` returns the text of a file.
-    """
-    places = {g.id: [(n.file, n.line) for n in g.nodes if n.file and n.line] for g in report.graphs}
-    files = {file for found in places.values() for file, _ in found} | {f.file for f in report.frames if f.graph}
-    for file in sorted(file for file in files if origin(file) == "user"):
-        tree = parsed(text(file)) or ast.Module([], [])
-        lines = {line for found in places.values() for f, line in found if f == file}
-        traced = {f.line: places.get(f.graph or "", []) for f in report.frames if f.file == file}
-        if any(lines & set(_lines(body)) for body in _tried(tree)) or any(_calls_in_a_try(tree, file, traced)):
-            return ["No operation in a try block raises an exception: compiled code does not catch it"]
-    return []
-
-
-def _tried(tree: ast.AST) -> list[list[ast.stmt]]:
-    """The bodies of the `try` statements that catch exceptions."""
-    return [node.body for node in ast.walk(tree) if isinstance(node, TRIES) and node.handlers]
-
-
-def _lines(body: list[ast.stmt]) -> range:
-    return range(body[0].lineno, (body[-1].end_lineno or body[-1].lineno) + 1)
-
-
-def _calls_in_a_try(tree: ast.AST, file: str, traced: dict[int, list[tuple[str, int]]]) -> Iterator[bool]:
-    """For each function with a call in a `try`: whether its graph has operations of other functions.
-
-    `traced`: first line of a function -> the places of its graph's operations.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            others = [at for at in traced.get(first, []) if at[0] != file or at[1] not in _lines(node.body)]
-            yield bool(others) and any(isinstance(n, ast.Call) for body in _tried(node) for s in body for n in ast.walk(s))
 
 
 def eager_frames(report: Report) -> int:

@@ -713,8 +713,6 @@ class Search:
             if number < self._first:
                 fix.reason = "traced again after the recorded calls, they do not come back"
             remarks = settings.assumptions(step.candidate.settings, last.report)
-            if number == min(self._first, len(self._steps) - 1):
-                remarks += improvement.caught_in_graph(last.report, last.plan.text)
             new_remarks = [r for r in (*remarks, _verified(self._steps, number).assumption) if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [step.candidate.assumption.rstrip("."), *new_remarks]))
