@@ -87,7 +87,7 @@ def known_first(problem: Problem) -> list[Candidate]:
     return [rewrite.candidate("Ask first what no values decide", [change], _ONLY_IF)]
 
 
-_ASSUMPTION = "The statements also run when no row is selected, and then change nothing and raise no exception."
+_ASSUMPTION = "The statements also run when no row is selected: this changes no values and raises nothing, but may copy."
 _IN_PLACE = {
     "index_add_", "index_fill_", "index_copy_", "index_put_", "masked_fill_", "masked_scatter_", "scatter_", "scatter_add_",
 }  # fmt: skip
