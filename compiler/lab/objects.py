@@ -483,7 +483,7 @@ class Reachable:
         if isinstance(value, type) and not _is_users_module(module_of(value)):
             return []
         if is_single_use(value):
-            self.refusals.append(f"it can reach a {type(value).__name__}, which can be used only once")
+            self.refusals.append(f"it can reach a {type(value).__name__}, whose state cannot be restored")
             return []
         if hasattr(type(value), "next_functions"):  # a node of autograd's graph: backward changes the gradients of its leaves
             return [getattr(value, "variable", None), *(node for node, _ in value.next_functions)]

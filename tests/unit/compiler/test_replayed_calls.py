@@ -66,10 +66,10 @@ def notes(function: Callable[..., Any], *args: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("setup", "call", "why"),
     [
-        ("it = iter([1, 2, 3])", "next(it)", "it can reach a list_iterator, which can be used only once"),
-        ("it = itertools.count()", "next(it)", "which can be used only once"),
-        ("it = map(str, [1, 2])", "next(it)", "which can be used only once"),
-        ("it = (n for n in range(2))", "next(it)", "it can reach a generator, which can be used only once"),
+        ("it = iter([1, 2, 3])", "next(it)", "it can reach a list_iterator, whose state cannot be restored"),
+        ("it = itertools.count()", "next(it)", "whose state cannot be restored"),
+        ("it = map(str, [1, 2])", "next(it)", "whose state cannot be restored"),
+        ("it = (n for n in range(2))", "next(it)", "it can reach a generator, whose state cannot be restored"),
         ("", "input() if x is None else x", "it can call input, which would wait for you"),
         ("", "given.name", "one of its arguments is a file"),
         ("lock = threading.Lock()", "lock.acquire()", "could wait for it forever"),
