@@ -71,6 +71,13 @@ def compare(stored: Any, now: Any) -> list[Difference]:
     return differences
 
 
+def other_releases(stored: Any, now: Any) -> set[str]:
+    """Of which releases the stored reports of a cell are that `compare` leaves out."""
+    pairs = zip(*(outlines(cell.get("outputs", [])) for cell in (stored, now)), strict=False)
+    left_out = (old for old, new in pairs if _release(old) != _release(new))
+    return {f"torch {old.get('torch', 'unknown')} and Python {old.get('python', 'unknown')}" for old in left_out}
+
+
 def _release(outline: dict[str, Any]) -> tuple[list[str], bool]:
     """torch's release, and whether the Python is 3.10, whose bytecode has lines but no columns."""
     return str(outline.get("torch", "")).split(".")[:2], str(outline.get("python", "")).startswith("3.10")

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dynascope.docs_tests.outputs import EXPECTATION_ERROR, compare, error_name, normalize
+from dynascope.docs_tests.outputs import EXPECTATION_ERROR, compare, error_name, normalize, other_releases
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -117,6 +117,9 @@ def run_page(
     if compares and not page.stores_outputs:
         update_it = f"dynascope test --update {shlex.quote(str(path))}"
         result.notes.append(f"nothing was compared: it has no stored outputs ({update_it} stores them)")
+    cells = ((page.notebook.cells[index], work.cells[index]) for index in started if compares)
+    if releases := set[str]().union(*(other_releases(*pair) for pair in cells)):
+        result.notes.append(f"reports were not compared: they were stored with {', '.join(sorted(releases))}")
     if update and not result.problems:
         try:
             stored = path.read_bytes()

@@ -109,14 +109,14 @@ class Display:
             self._shown.update(bundle, raw=True)
 
     def _mimebundle(self, report: Report) -> dict[str, Any]:
+        # docs tests compare the outline; no front end shows it
+        outlined = guarded("The outline", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
         if self.kind == "text":
             from dynascope.widgets.render.text import takes_colours, to_text
 
-            return {"text/plain": encodable(to_text(report, colour=takes_colours(sys.stdout)))}
+            return {"text/plain": encodable(to_text(report, colour=takes_colours(sys.stdout))), **outlined}
         from dynascope.widgets.render.static_output import to_mimebundle
 
-        # docs tests compare the outline; no front end shows it
-        outlined = guarded("The outline", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
         made = to_mimebundle(report, self.view.content, self.view.fallback) if self.view else to_mimebundle(report)
         return {**made, **outlined}
 
