@@ -40,7 +40,7 @@ import torch
 from dynascope.compiler.capture.torch_private import marks, tensors
 from dynascope.compiler.patching import ABSENT, own, put, value_or_absent
 from dynascope.compiler.report import listed
-from dynascope.compiler.source.code import globals_used, names_used
+from dynascope.compiler.source.code import globals_used, names_called, names_used
 from dynascope.compiler.source.origin import is_users, module_of
 
 PLAIN = (bool, int, float, complex, str, bytes)
@@ -429,6 +429,8 @@ class Reachable:
         self._effects: dict[str, None] = {}
         #: names of globals and attributes in the code of the user's functions that the call may use
         self._names: set[str] = set()
+        #: those of them that are globals or that the code calls, and names under which objects hold what cannot be called
+        self._called, self._values = set[str](), set[str]()
         #: name -> what classes hold under it, not followed yet
         self._unnamed: dict[str, list[Any]] = {}
         #: whether the call may use what is followed now
@@ -463,7 +465,7 @@ class Reachable:
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
         sentences = []
-        if words := ", ".join(f"{name}()" for name in sorted(OUTSIDE & self._names)):
+        if words := ", ".join(f"`{name}`" for name in sorted(OUTSIDE & (self._called | (self._names - self._values)))):
             sentences.append(f"the call may use {words}: what that does outside Python is done again by each repeated call")
         if not self.is_complete:
             sentences.append("the call can reach very many objects: not everything that it changes is restored")
@@ -493,6 +495,7 @@ class Reachable:
         self.objects.append(value)
         # a memmap's attributes lead to its open file, whose contents are restored with the array's values
         members = [] if is_array(value) and isinstance(value, sys.modules["numpy"].memmap) else members_of(value)
+        self._values |= {name for name, held in members if name in OUTSIDE and not callable(held)}
         return [*_referents(value), *(self._of_class(value, members) if isinstance(value, type) else (h for _, h in members))]
 
     def _of_class(self, kind: type, members: list[tuple[str, Any]]) -> Iterator[Any]:
@@ -533,6 +536,7 @@ class Reachable:
         names, own = names_used(function.__code__), globals_used(function.__code__)
         if self._is_used:
             self._names |= names
+            self._called |= own | names_called(function.__code__)
             # `self.input` waits for nobody
             waiting = {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
             self.refusals += [f"it can call {name}, which would wait for you" for name in sorted(waiting)]

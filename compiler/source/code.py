@@ -65,6 +65,12 @@ def globals_used(code: CodeType) -> set[str]:
     return {i.argval for i in instructions if _GLOBAL.fullmatch(i.opname)}
 
 
+def names_called(code: CodeType) -> set[str]:
+    """Names of methods that this code, and the functions defined in it, call; calls with `*` or keywords may be missing."""
+    instructions = (i for inner in nested_code(code) for i in dis.get_instructions(inner))
+    return {i.argval for i in instructions if i.opname == "LOAD_METHOD" or (i.opname == "LOAD_ATTR" and "NULL" in i.argrepr)}
+
+
 def code_key(code: CodeType) -> tuple[str, int]:
     """Name and first line, which identify a definition within its file, however often the file is compiled."""
     return code.co_name, code.co_firstlineno

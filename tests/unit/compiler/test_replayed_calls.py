@@ -109,7 +109,7 @@ def test_what_others_see_too_is_said_before_the_call(tmp_path: Path) -> None:
             (lambda x: file.write("x"), ("a file (",)),
             (lambda x: file.read(1), ("a file (",)),
             (lambda x: torch.ops.dynascope_foreign.same(x), ("torch.ops.dynascope_foreign",)),
-            (lambda x: open(os.devnull).close(), ("open()",)),
+            (lambda x: open(os.devnull).close(), ("`open`",)),
         ]  # fmt: skip
         for function, words in calls:
             report, said = again(function)
@@ -140,19 +140,31 @@ class Net(torch.nn.Module):
         return os.system("ls")
 
 
+class Keeps(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dump, self.open, self.requests = [False], False, 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.dump.append(self.open)
+        self.requests += 1
+        return x
+
+
 Other, net, held = type("Other", (Net,), {}), Net(), [Net().export]
 
 
 def test_what_the_call_may_use_is_what_its_code_names() -> None:
     calls: list[tuple[Callable[..., Any], str | None]] = [
         (lambda x: net(x) + len(net.text), None),  # as every model has, methods that this call does not use
-        (lambda x: net.export(), "save(), write_text()"),
-        (lambda x: held[0](), "save(), write_text()"),
-        (net.export, "save(), write_text()"),
-        (lambda x: net.listing, "system()"),
-        (lambda x: Other()(x), "unlink()"),
-        (lambda x: getattr(net, "ex" + "port")(), "save(), system(), unlink(), write_text()"),
-        (type("Saved", (Net,), {"forward": lambda self, x: torch.save(x, "never")})(), "save()"),
+        (Keeps(), None),
+        (lambda x: net.export(), "`save`, `write_text`"),
+        (lambda x: held[0](), "`save`, `write_text`"),
+        (net.export, "`save`, `write_text`"),
+        (lambda x: net.listing, "`system`"),
+        (lambda x: Other()(x), "`unlink`"),
+        (lambda x: getattr(net, "ex" + "port")(), "`save`, `system`, `unlink`, `write_text`"),
+        (type("Saved", (Net,), {"forward": lambda self, x: torch.save(x, "never")})(), "`save`"),
     ]
     for function, words in calls:
         said = RecordedCall(function, (torch.ones(1),), {}).side_effects

@@ -39,7 +39,7 @@ def test_a_line_magic_takes_profile_with_and_without_a_number(shell):
 def test_what_cannot_be_undone_is_said_and_output_of_the_repeated_calls_is_held_back(shell, tmp_path):
     shell.ns["path"] = str(tmp_path / "log")
     done = shell("%%compile --profile 2", "def f(a):", "    open(path, 'a').close()", "    print('x')", "    return a", "f(x)")
-    assert done.text.startswith("dynascope: the call may use open()")
+    assert done.text.startswith("dynascope: the call may use `open`")
     assert done.text.count("x\n") == 1
 
 
