@@ -77,15 +77,15 @@ def test_what_no_one_can_undo_is_said_before_the_call_which_is_repeated_few_time
             file.write("x")
         return x + 1
 
-    with pytest.raises(UserWarning, match=r"dynascope: the call may use `open`"):  # warnings are errors here
+    with pytest.raises(UserWarning, match="dynascope: the call may use `open`"):  # warnings are errors here
         dynascope.explain(writes, backend="eager", profile=2)(torch.ones(2))
     assert not path.exists()
-    with pytest.warns(UserWarning, match=r"dynascope: the call may use `open`"):
+    with pytest.warns(UserWarning, match="dynascope: the call may use `open`"):
         report = dynascope.explain(writes, backend="eager", profile=2)(torch.ones(2))
     assert report.profile is not None, report.notes
     assert len(path.read_text()) <= 20
     for flag in ("second_call", "fix"):
-        with pytest.warns(UserWarning, match=r"dynascope: the call may use `open`"):
+        with pytest.warns(UserWarning, match="dynascope: the call may use `open`"):
             report = dynascope.explain(writes, backend="eager", **{flag: True})(torch.ones(2))
         assert any(note.startswith("the call may use `open`") for note in report.notes)
 
@@ -96,7 +96,7 @@ def test_the_warning_names_the_line_of_the_call(more: dict[str, Any]) -> None:
         return x + 1 if x.shape else open("never")  # type: ignore[return-value]
 
     line = sys._getframe().f_lineno + 2
-    with pytest.warns(UserWarning, match=r"open\(\)") as warned:
+    with pytest.warns(UserWarning, match="`open`") as warned:
         dynascope.explain(writes, backend="eager", check=True, **more)(torch.ones(2))
     assert [(w.filename, w.lineno) for w in warned if "`open`" in str(w.message)] == [(__file__, line)]
 
