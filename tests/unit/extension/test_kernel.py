@@ -90,7 +90,7 @@ def test_capture_none_text_and_usage_error(outputs):
     assert outputs[3] == []
     assert outputs[4][0].data["text/plain"] == "2"  # the report and the result
     assert kinds(outputs[5]) == ["execute_result"]
-    assert list(outputs[6][0].data) == ["text/plain"]
+    assert list(outputs[6][0].data) == ["text/plain", "application/vnd.dynascope.report+json"]
     assert kinds(outputs[6]) == ["display_data", "execute_result"]
     text = "".join(out.get("text", "") + "".join(out.get("traceback", [])) for out in outputs[7])
     assert "unrecognized arguments: --bakend eager" in text
