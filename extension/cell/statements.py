@@ -61,7 +61,7 @@ _SHOWN = (
     ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.expr_context
 )  # fmt: skip
 #: kinds of syntax that no run has
-_UNCOMPILED = {"Import": "import", "ImportFrom": "import", "AnnAssign": "annotation", "TypeAlias": "type alias"}
+_UNCOMPILED = {"Import": "import", "ImportFrom": "import", "AnnAssign": "annotated assignment", "TypeAlias": "type alias"}
 #: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late; and functions
 #: that seed a generator or set something in torch: Dynamo breaks the graph at them, or fails
 _SETTING = re.compile(
@@ -71,9 +71,9 @@ _SETTING = re.compile(
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
-_TRAINS = "backward or optimizer steps"
+_TRAINS = "backward or optimizer calls"
 _STATES, _OWN = "states of modules and copies", "calls of compiled code"
-_UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
+_UNBOUND, _GIVEN_UP = "a function reads a name that is bound here", "the compiler gave up"
 #: reasons that are worth no note
 _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
 
@@ -123,11 +123,7 @@ class CellStatements:
         reasons = dict.fromkeys(part for _, reason, _ in noted for part in reason.split(", "))
         called = ", ".join(dict.fromkeys(name for *_, names in noted for name in names))
         called = called and f"; what is called there went to the compiler: {called}"
-        notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
-        if _TRAINS in reasons and self._called.has_called_a_module:
-            how = "put them into a function and call that; leave zero_grad, backward and step outside"
-            notes.append(f"to compile more of these lines, {how}.")
-        return notes
+        return [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
 
     def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:
         """Run these statements compiled, as one function.
@@ -315,7 +311,7 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
         return "del of a name"  # Dynamo does not trace the deletion of a global: it would skip the whole function
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         if node.id in _FRAME_READERS:
-            return f"{node.id}()"
+            return "a magic or shell command" if node.id == "get_ipython" else f"{node.id}()"
         return "a DataLoader" if issubclass(type(namespace.get(node.id)), torch.utils.data.DataLoader) else None
     if not isinstance(node, ast.Call):
         return _UNCOMPILED.get(type(node).__name__)

@@ -227,7 +227,7 @@ class CompiledCell:
             self.run.compiled.extend(map(user_name, self.run.recording.called))
             self.run.notes.extend(statements.notes())
             if not self.run.compiled:
-                why = "the cell's own statements called no module, and no function of yours that can be compiled"
+                why = "the cell's statements ran uncompiled, and called no module or function of yours that can be compiled"
                 self.run.notes.append(f"nothing was compiled: {why}.")
 
     def _run_definitions(self, defined: list[Definition], entry_points: EntryPoints) -> Any:

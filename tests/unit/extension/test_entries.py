@@ -225,7 +225,7 @@ def test_compiled_function_that_is_not_called(shell):
     why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
     assert report.notes == [f"{why}: add a call, fn(...); where other code makes it, use -f fn."]
     shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
-    assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's own statements called no module, and no")
+    assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
 
 
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):

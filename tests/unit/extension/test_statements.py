@@ -141,8 +141,13 @@ def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell
 
 def test_what_ran_outside_is_told(shell):
     report = shell.report("%%compile", "dir = x + 1; number: int = 3")  # only a read of `dir` is about the frame
-    assert report.notes == ["parts of line 2 ran uncompiled (annotation)."]
+    assert report.notes == ["parts of line 2 ran uncompiled (annotated assignment)."]
     assert report.summary.graphs == 1
+    shell("def shown(): return t")
+    report = shell.report("%%compile", "%who_ls Tensor", "for t in [x, x]: y = t * 2")
+    reasons = "a magic or shell command, a function reads a name that is bound here"
+    assert report.notes[0] == f"lines 2–3 ran uncompiled ({reasons})."
+    assert report.notes[1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
     report = shell.report("%%compile", "loader = torch.utils.data.DataLoader(x)", "y = x + 1")
     assert report.notes == ["line 2 ran uncompiled (a new DataLoader)."]
 
@@ -150,7 +155,8 @@ def test_what_ran_outside_is_told(shell):
 def test_only_what_the_noted_lines_call_is_said_to_be_called_there(shell):
     shell("def f(t): return t + 1")
     eager, default = 'torch.compiler.set_stance("force_eager")', 'torch.compiler.set_stance("default")'
-    for line, said in (("y = f(x)", ")."), ("y: int = f(x)", ", annotation); what is called there went to the compiler: f.")):
+    called = ", annotated assignment); what is called there went to the compiler: f."
+    for line, said in (("y = f(x)", ")."), ("y: int = f(x)", called)):
         notes = shell.report("%%compile", eager, line, "y = f(x)", default).notes
         assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){said}")
 
@@ -189,10 +195,8 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert done.result == plain
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
-    first, second = report.notes
-    reasons = "a new Module, a new Optimizer, backward or optimizer steps"
-    assert first == f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."
-    assert second.startswith("to compile more of these lines, put them into a function and call that")
+    reasons = "a new Module, a new Optimizer, backward or optimizer calls"
+    assert report.notes == [f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."]
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 
