@@ -182,10 +182,8 @@ class ActiveRegions:
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         report.notes += [f"{r} had no effect: fullgraph=True wins over it." for r in self.regions if self.settings.fullgraph]
         for span in every:
-            if not span.with_lines and span.file == self.cell.file:
-                report.notes.append(f"{span.region} had no effect: these lines are in no function that can be traced.")
-            if span.functions is not None and not any((span.file, name) in traced for name in span.functions):
-                report.notes.append(f"{span.region} had no effect: {span.region.target} was not traced in this run.")
+            if not (span.with_lines if span.functions is None else any((span.file, name) in traced for name in span.functions)):
+                report.notes.append(f"{span.region} had no effect: nothing was traced with it in this run.")
 
 
 def _can_suspend(node: ast.AST) -> bool:
