@@ -269,12 +269,7 @@ class Run:
                     self._measured.insert(0, ("inputs: not shown", partial(inputs.annotate_inputs, tried=tried)))
             elif given is not None:
                 self.notes.append("inputs: not tried: nothing that dynascope itself compiles was called")
-        again = range(before, caches.compiles())
-        self.calls.repeatable.update(again)
-        if self._chosen.keep and again:
-            self.notes.append(
-                f"--keep: the recompile limit counts what repeated calls compiled ({plural(len(again), 'frame')})"
-            )
+        self.calls.repeatable.update(range(before, caches.compiles()))
 
 
 @contextlib.contextmanager

@@ -77,8 +77,9 @@ class Settings:
     )  # fmt: skip
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(
-        False, "Leave the compiled functions bound to their names after the cell, with what is compiled for them; not with "
-        "--region. (The next call compiles again after --device, and where a function of -f calls one of -f.)",
+        False, "Leave compiled functions and modules bound to their names after the cell, with what is compiled for them, but "
+        "not its statements; not with --region. (The next call compiles again after --device, and where a function of -f calls "
+        "one of -f.)",
         SWITCH, group="run",
     )  # fmt: skip
     profile: int | None = _option(

@@ -209,14 +209,6 @@ class CompiledCell:
         codes = {n: getattr(getattr(p[-1], "forward", p[-1]), "__code__", None) for n, p in targets.resolved.items()}
         left = [name for name in names if name not in targets.called and (name in failed or id(codes[name]) not in framed)]
         notes += [f"-f {name} {refused.get(name, uncalled)}" for name in left]
-        if self.settings.keep:
-            unkept = "was compiled in this cell only: it is no function or module with a name of its own, as what is kept is."
-            for name in targets.called:
-                target = targets.resolved[name][-1]
-                bound = [n for n, value in self._bound_to(kept) if value is target]
-                # in place, a module is compiled under all of its names
-                if name not in bound and not (bound and _is_kept_in_place(target, kept)):
-                    notes.append(f"--keep: {name} {f'stays compiled under the name {bound[0]} only.' if bound else unkept}")
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
@@ -270,23 +262,14 @@ class CompiledCell:
         """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""
         from dynascope.compiler.lab.recorded_call import unwatched
 
-        for name, value in self._bound_to(kept):
-            if _is_kept_in_place(value, kept):
+        named = self.run.recording.called  # IPython has names for values, too, which begin with `_`
+        for name in [n for n, v in self.namespace.items() if id(v) in kept and (n in named or not n.startswith("_"))]:
+            value = self.namespace[name]
+            # in place, torch compiles only the user's own modules in a module of torch's
+            if is_module(value) and not (is_module(unwatched(kept[id(value)])) and compiling.is_torchs_own(value)):
                 marks.compiled_call(value)(compiling.entry_point(marks.plain_call(value), self.settings))
             else:
                 self.namespace[name] = unwatched(kept[id(value)])
-
-    def _bound_to(self, kept: dict[int, Any]) -> list[tuple[str, Any]]:
-        """The names of what is kept, with their values; IPython has names for values, too, which begin with `_`."""
-        named = self.run.recording.called
-        return [(n, v) for n, v in self.namespace.items() if id(v) in kept and (n in named or not n.startswith("_"))]
-
-
-def _is_kept_in_place(value: Any, kept: dict[int, Any]) -> bool:
-    """Whether this is a module, but not one of torch's own: in place, torch compiles only the user's modules in that."""
-    from dynascope.compiler.lab.recorded_call import unwatched
-
-    return is_module(value) and not (is_module(unwatched(kept[id(value)])) and compiling.is_torchs_own(value))
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

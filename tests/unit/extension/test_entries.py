@@ -117,14 +117,6 @@ def test_a_kept_module_is_compiled_in_place_or_as_torch_compile_does(shell, opti
     assert (again.summary.graphs, again.summary.cached, again.notes) == (1, 0, [])
 
 
-def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
-    report = shell.report("%%compile --keep -f m.forward -f m.g", *M, "m, g = M(), lambda x: x - 1", "m.g = g; g(m(x))")
-    is_not = " was compiled in this cell only: it is no function or module with a name of its own, as what is kept is."
-    kept = [f"--keep: m.forward{is_not}", "--keep: m.g stays compiled under the name g only."]
-    assert [note for note in report.notes if "--keep" in note] == kept
-    assert f"--keep: M{is_not}" in shell.report("%%compile --keep -f M", "M()(x)").notes
-
-
 @pytest.mark.parametrize("function", ["", " -f f"])
 def test_what_a_recorded_call_copied_goes_with_the_run(shell, function):
     shell("def f(x): return x + 1")

@@ -60,7 +60,6 @@ def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     )
     assert [r.outcome for r in report.inputs] == ["reused", "recompiled", "reused"], report.notes
     assert report.settings["inputs"] == "sizes"
-    assert "--keep: the recompile limit counts what repeated calls compiled (1 frame)" in report.notes
     assert "float32[5]" in str(report)
     assert "needs another compile" in str(report)
 
