@@ -251,12 +251,8 @@ class CompiledCell:
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
             instead = f" (with -f {bound}, those of %%compile)" if bound else ""
-            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, whose settings hold here{instead}.")
-        for name, value in self.namespace.items():
-            if type(value) is FunctionType and marks.is_compiled(value) and name not in self.run.recording.called:
-                code = getattr(marks.inner_function(value), "__code__", None)
-                if (getattr(code, "co_filename", ""), name) in hook_installer.HOOKS.traced:
-                    self.run.notes.append(f"{name} was traced into what calls it: its own settings do not apply there.")
+            where = "whose settings hold in calls from uncompiled code"
+            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}{instead}.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""
