@@ -2,8 +2,8 @@
 
 An entry point is an undecorated function or `nn.Module` class of the cell, or a function decorated only with
 `error_on_graph_break` (or `region`, which returns the same decorator), `no_grad` or the like.  Functions with other
-decorators, decorated classes, generators and async functions run unchanged, because compiling would change their meaning;
-`refused` says why.
+decorators, decorated classes, generators and async functions are none, because compiling would change their meaning; `refused`
+says why.
 """
 
 from __future__ import annotations
@@ -72,16 +72,14 @@ def definitions_of(cell: Cell, target: str) -> list[tuple[str, Any]]:
 
 
 def _why_refused(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
-    if isinstance(node, ast.AsyncFunctionDef):
-        return "an async function"
-    if isinstance(node, ast.FunctionDef) and is_generator(node):
-        return "a generator"
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = dotted(target)
         if isinstance(node, ast.ClassDef) or name.rpartition(".")[2] not in _TORCHS_DECORATORS:
             return f"decorated with @{name or ast.unparse(target)}"
-    return None
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "an async function"
+    return "a generator" if isinstance(node, ast.FunctionDef) and is_generator(node) else None
 
 
 def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, bool]) -> bool:
@@ -104,12 +102,11 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
     decorators = {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
     found = [d for d in defined if d.refused is None and d.name not in decorators]
     found += [d for d in defined if marks.is_compiled(namespace.get(d.name))]
-    if not found:
-        what = "a cell with definitions compiles only what it defines; put these into a cell of their own"
-        return f"nothing was compiled: {what}."
-    name, call = found[-1].name, "(...)" if found[-1].kind == "function" else "(...)(x)"  # it may call those above
     why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
-    return f"{why}: add a call, {name}{call}; where other code makes it, use -f {name}."
+    if not found:
+        return f"{why}."
+    name, call = found[-1].name, "(...)" if found[-1].kind == "function" else "(...)(x)"  # it may call those above
+    return f"{why}: add a call, {name}{call}; where other code makes it, try -f {name}."
 
 
 # -- objects of a name ----------------------------------------------------------------------------

@@ -228,7 +228,8 @@ class CompiledCell:
             value = cells.run_statements(self.shell, self.cell, entry_points.compile, entry_points.register)
         finally:  # those that the cell compiled itself have a note of their own
             refused = [d for d in defined if d.refused is not None and not marks.is_compiled(self.namespace.get(d.name))]
-            notes += [f"{d.name} was left unchanged: it is {d.refused}." for d in refused]
+            left = [d for d in refused if (self.cell.file, d.name) not in hook_installer.HOOKS.traced]
+            notes += [f"{d.name} is not compiled by itself: it is {d.refused}." for d in left]
         if users_own:
             return value
         # what its own statements ran eagerly and `-f` compiles; beside compiled code, no functions and methods from elsewhere

@@ -55,6 +55,7 @@ def test_module_class_of_the_cell(shell):
     ("lines", "why"),
     [
         (["def f(x):", "    yield x"], "a generator"),
+        (["import contextlib as c", "@c.contextmanager", "def f(x):", "    yield x"], "decorated with @c.contextmanager"),
         (["async def f(x):", "    return x"], "an async function"),
         (["import functools", "@functools.lru_cache", "def f(x):", "    return x"], "decorated with @functools.lru_cache"),
         (["@torch.compiler.disable", "def f(x):", "    return x"], "decorated with @torch.compiler.disable"),
@@ -62,11 +63,13 @@ def test_module_class_of_the_cell(shell):
 )
 def test_other_definitions_stay_as_they_are_and_the_report_says_so(shell, lines, why):
     report = shell.report("%%compile", *lines, "r = f(x)")
-    assert report.notes[0] == f"f was left unchanged: it is {why}."
+    assert report.notes[0] == f"f is not compiled by itself: it is {why}."
     if "async" not in why:
         assert not report.frames or all(f.name != "f" for f in report.frames)
     else:
         shell.ns["r"].close()
+    if why == "a generator":  # it is compiled with what calls it
+        assert shell.report("%%compile", *lines, "def g(x): return sum(f(x))", "g(x)").notes == []
 
 
 @pytest.mark.parametrize("decorator", ["torch._dynamo.error_on_graph_break", "dynascope.region"])
@@ -85,10 +88,10 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["async def f(x): return x", "y = x * 2"], "put these into a cell of their own"),
-        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x); where other code makes it, use -f M."),
-        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "call, f(...); where other code makes it, use -f f."),
-        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...); where other code makes it, use -f f."),
+        (["async def f(x): return x", "y = x * 2"], "called nothing of it that can be compiled, so nothing was compiled."),
+        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x); where other code makes it, try -f M."),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "call, f(...); where other code makes it, try -f f."),
+        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...); where other code makes it, try -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
     ],
 )
@@ -213,7 +216,7 @@ def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
     why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
-    assert report.notes == [f"{why}: add a call, fn(...); where other code makes it, use -f fn."]
+    assert report.notes == [f"{why}: add a call, fn(...); where other code makes it, try -f fn."]
     shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
     assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
 
@@ -260,7 +263,7 @@ def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     unchanged, eager = shell.report("%%compile", *own).notes
-    assert unchanged == "f was left unchanged: it is decorated with @own."
+    assert unchanged == "f is not compiled by itself: it is decorated with @own."
     assert eager == "f ran eagerly: to compile it, use -f f."
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
 
