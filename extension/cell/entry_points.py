@@ -23,7 +23,7 @@ from dynascope.compiler.compiling import target_name
 from dynascope.compiler.driver import Run
 from dynascope.compiler.source.code import code_key, first_line, map_constants
 from dynascope.compiler.source.origin import origin
-from dynascope.compiler.source.syntax import DEFINITIONS, SCOPES, own_statements
+from dynascope.compiler.source.syntax import DEFINITIONS, SCOPES, bound_names, own_statements
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
@@ -42,7 +42,7 @@ class EntryPoints:
         self._entries: dict[tuple[int, ...], tuple[tuple[Any, ...], Any, str]] = {}
         #: names of the entry points that the cell has called
         self.called: list[str] = []
-        #: names of what the cell has called that `-f` could compile
+        #: names of modules, and of functions that the cell makes, which the cell has called uncompiled; `-f` compiles them
         self.uncompiled: list[str] = []
 
     # -- from tree to code ------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class EntryPoints:
             if name is None:
                 name = self._name_of_other(target, parts[0], parts[-1])
                 if name is None or not self._compiles_others:
-                    if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
+                    if name is not None and name not in self.uncompiled and self._is_found_by(name, parts[0]):
                         self.uncompiled.append(name)
                     return callee
             # also the wrapper of a decorator: all of these share one code object, and runs would fill its cache
@@ -124,9 +124,11 @@ class EntryPoints:
         name = next(names, target_name(owner))
         return name if owner is function or function.__name__ == "__call__" else f"{name}.{function.__name__}"
 
-    @property
-    def has_called_a_module(self) -> bool:
-        return any(is_module(parts[-1]) for parts, *_ in self._entries.values())
+    def _is_found_by(self, name: str, owner: Any) -> bool:
+        """Whether `-f` with this name compiles the module, or the function that the cell binds; others may not be worth it."""
+        if is_module(owner):
+            return name.partition(".")[0] in self._shell.user_ns
+        return name in bound_names(self._cell.statements) and self._shell.user_ns.get(name) is owner
 
     def to_keep(self) -> dict[int, Any]:
         """Compiled entry points by the id of the plain function or module, for `--keep`."""

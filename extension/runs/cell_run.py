@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -232,16 +231,11 @@ class CompiledCell:
             notes += [f"{d.name} is not compiled by itself: it is {d.refused}." for d in left]
         if users_own:
             return value
-        # what its own statements ran eagerly and `-f` compiles; beside compiled code, no functions and methods from elsewhere
-        is_some, called = self.run.recording.has_graphs, entry_points.called
-        values = {name: self.namespace.get(name.partition(".")[0]) for name in entry_points.uncompiled}
-        files = {n: v.__code__.co_filename for n, v in values.items() if type(v) is FunctionType}
-        told = {n for n, v in values.items() if is_module(v) or (files[n] == self.cell.file if n in files else "." not in n)}
-        names = [n for n in values if n in told or not is_some]
+        names, called = entry_points.uncompiled, entry_points.called
         if names:
             options = " ".join(f"-f {name}" for name in (*called, *names))
             notes.append(f"{', '.join(names)} ran eagerly: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")
-        elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
+        elif not called and not self.run.recording.has_graphs:  # else what was called has nothing to compile, or breaks
             notes.append(why_nothing_ran(defined, self.namespace))
         return value
 

@@ -254,7 +254,7 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x)); log(y)")
-    assert report.notes == ["earlier, net ran eagerly: to compile them, use -f log -f earlier -f net."]
+    assert report.notes == ["net ran eagerly: to compile it, use -f log -f net."]
     hooked = ("h = net.register_forward_hook(hook)", "net(x)", "h.remove()")
     report = shell.report("%%compile", "def hook(*_): pass", *hooked)
     assert report.notes == ["net ran eagerly: to compile it, use -f net."]
@@ -266,6 +266,9 @@ def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     assert unchanged == "f is not compiled by itself: it is decorated with @own."
     assert eager == "f ran eagerly: to compile it, use -f f."
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
+    vectorized = ("def f(t): return t + 1", "y = torch.vmap(f)(x)")  # with `-f f`, torch refuses
+    uncalled = (*M, "m = M(); y = earlier(x)")  # in what other cells define, there may be nothing to compile
+    assert all("add a call" in shell.report("%%compile", *cell).notes[0] for cell in (vectorized, uncalled))
 
 
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
@@ -273,6 +276,3 @@ def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
     assert report.notes == ["net ran eagerly: to compile it, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
-    shell("class Runner:", "    def __call__(self, t): return net(t)", "run = Runner()")
-    report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(run(x)))")
-    assert report.notes == ["run ran eagerly: to compile it, use -f loss -f run."]
