@@ -60,8 +60,6 @@ def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[In
                 _try(tried[-1], RecordedCall(like.target, args, kwargs, entry=like.entry), calls)
             if run.error == INTERRUPTED:
                 break
-            if run.error is not None and type(value) is list and len(args) < sum(map(len, like.arguments)):
-                run.error += " (a list is one argument: give tuple(batch) for several)"
     except KeyboardInterrupt:
         if tried and tried[-1].measured is None:
             tried[-1].run.error = INTERRUPTED
