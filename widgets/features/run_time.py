@@ -81,6 +81,8 @@ def timeline(places: Places) -> TimeLine | None:
         return None
     drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
     half = f", half of them {' to '.join(map(time_text, profile.spread))}" if profile.spread else ""
+    captures = "; “{}” only captures: measure with the backend that you will use, such as inductor"
+    captures = captures.format(report.settings["backend"]) if only_captures(report) and verdict_words(profile) else ""
     parts = f" ({time_text(profile.profiled_seconds)} a call)" if profile.profiled_seconds else ""
     segments = [(n, s) for n, lane in enumerate(profile.lanes) for s in profile.segments if s.lane == lane]
     shares = [(key, part) for key, part in profile.shares.items() if key in SHARES and (part > 0 or key == "unaccounted")]
@@ -93,9 +95,14 @@ def timeline(places: Places) -> TimeLine | None:
             {"name": SHARES[key][0], "kind": SHARES[key][1], "part": round(part, 4), "full": SHARES[key][2]}
             for key, part in shares
         ],
-        "verdict": printable(verdict_words(profile), 1000), "devices": printable(", ".join(profile.devices), 300),
+        "verdict": printable(verdict_words(profile) + captures, 1000), "devices": printable(", ".join(profile.devices), 300),
         "inputs": input_rows(report), "inputs_summary": inputs_summary(report) if report.inputs else "",
     }  # fmt: skip
+
+
+def only_captures(report: Report) -> bool:
+    """Whether the backend runs the captured operations one by one, as eager mode does."""
+    return report.settings.get("backend") in ("eager", "aot_eager")
 
 
 def a_call(profile: Profile) -> str:

@@ -20,7 +20,7 @@ from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.run_time import SHARES, a_call, verdict_words
+from dynascope.widgets.features.run_time import SHARES, a_call, only_captures, verdict_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, grouped, printable, shorten
 
@@ -181,12 +181,8 @@ def recommendation(places: Places) -> Recommendation | None:
         said.append(_dominant(places, profile))
         if slower and words and words[0].cause.in_each_call:
             said.insert(1, slower)
-        elif slower and _only_captures(report):
-            said = [slower, *(said if words else said[1:])]
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"
-        elif _only_captures(report):
-            said.append(f"“{report.settings['backend']}” only captures: with another backend, such as inductor, times differ.")
     said += [*_chosen(places), *(f"the compiler's hint {one.shown}." for one in hinted if one.helps is False)]
     if untried:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
@@ -211,7 +207,7 @@ def _fixes(report: Report) -> Step | None:
     if fixes is None or not fixes.fixes:
         return None
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    does = "leave" if times_with_fixes(report)[1] and not _only_captures(report) else "apply"
+    does = "leave" if times_with_fixes(report)[1] and not only_captures(report) else "apply"
     how = how_to_apply(report) if does == "apply" else ""
     return f"{does} {fixes_summary(report)}.{f' {how}.' if how else ''}", id
 
@@ -300,21 +296,10 @@ def _nothing(report: Report, *, is_asked: bool) -> str:
     return f"nothing{unless}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 
-def _only_captures(report: Report) -> bool:
-    """Whether the backend runs the captured operations one by one, as eager mode does."""
-    return report.settings.get("backend") in ("eager", "aot_eager")
-
-
 def _slower(report: Report, profile: Profile) -> str:
-    """That compiled code is slower than eager code; "" if it is not slower."""
-    times = verdict_words(profile)
-    told = ("slower", "unclear", "no gain") if _only_captures(report) else ("slower",)
-    if not times or profile.verdict.payback not in told:
-        return ""
-    if _only_captures(report):
-        backend = report.settings["backend"]
-        return f"measure with the backend that you will use, such as inductor: “{backend}” only captures. {times}."
-    return f"{times}."
+    """That compiled code is slower than eager code; "" if it is not slower, or was not made to be faster."""
+    is_slower = profile.verdict.payback == "slower" and not only_captures(report)
+    return f"{times}." if is_slower and (times := verdict_words(profile)) else ""
 
 
 def _dominant(places: Places, profile: Profile) -> str:
