@@ -14,7 +14,6 @@ from dynascope.compiler.lab.fix.rewrites.reading import number_of
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.lab.fix.variations import EMPTY
 from dynascope.compiler.report import Recompile, Report, listed
-from dynascope.compiler.source.origin import origin
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
@@ -35,13 +34,11 @@ _EXACT = re.compile(
     r"(\w+\.|_operator_)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel"
     r"|sym_(size|float|not|ite)|_assert_scalar)(\.\w+)?"
 )
+#: a symbol in an expression
+_SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 #: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
-_ASSERTED = "A failed assert on values raises RuntimeError instead of AssertionError"
-#: as a comparison calls it
-_OF_ASSERTS = "raises RuntimeError where eager raises AssertionError"
-_ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
 #: in a node's code: the expression that it checks; one that only bounds a size, and so never fails
 _CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"expression u\d+ (>= 0|<= \d+) on node")
 
@@ -80,21 +77,20 @@ def assumptions(settings: Mapping[str, object], report: Report) -> list[str]:
 
 
 def conditions(report: Report, before: Report, text: Callable[[str], str]) -> dict[str, str]:
-    """What raises another exception in the graphs of a changed program than in eager mode: how it differs -> the sentence.
+    """The checks in the graphs of a changed program that eager mode does not make: how it differs -> the sentence.
 
-    `before`: the report of the unchanged program, whose own graphs may have asserts and checks; `text` returns the text of a
-    file.
+    `before`: the report of the unchanged program, whose own graphs may have checks; `text` returns the text of a file.
     """
-    nodes, unchanged = ([n for g in r.graphs for n in g.nodes if n.op != "placeholder"] for r in (report, before))
-    known, files = {node.code for node in unchanged}, {n.file for n in nodes if n.file and origin(n.file) == "user"}
-    # a call of torch._assert_async is no assert
-    called = {(f, at) for f in files for at, line in enumerate(text(f).split("\n"), 1) if "_assert_async(" in line}
-    asserted = ([n for n in every if "_assert" in n.target and (n.file, n.line) not in called] for every in (nodes, unchanged))
-    found = [[n for n in every if not _OF_SIZES.search(n.code)] for every in asserted]
-    asserts = len(found[0]) > len(found[1]) and any(_ASSERT.search(text(file)) for file in files)
-    checks = dict.fromkeys(c[1] for n in found[0] if (c := _CHECK.search(n.code)) and n.code not in known and c[1] != "True")
-    checked = f"Captured numbers, such as u0, pass these checks ({listed([*checks], 3)}), or it raises RuntimeError"
-    return ({checked: checked} if checks else {}) | ({_OF_ASSERTS: _ASSERTED} if asserts else {})
+    known = {node.code for graph in before.graphs for node in graph.nodes}
+    nodes = [n for g in report.graphs for n in g.nodes if n.code not in known and not _OF_SIZES.search(n.code)]
+    checks = [(n, c[1]) for n in nodes if "_assert" in n.target and (c := _CHECK.search(n.code)) and c[1] != "True"]
+    # eager mode makes those of `torch._check(n > 2)`, too; they are in the graph at the line of `n`, as well, as `u0 >= 3`
+    lines = [(c, text(n.file or "").split("\n")[(n.line or 1) - 1 :][:1]) for n, c in checks]
+    own = [_SYMBOL.findall(c) for c, line in lines if "torch._check" in "".join(line)]
+    if found := list(dict.fromkeys(c for _, c in checks if "Eq(" in c or _SYMBOL.findall(c) not in own)):
+        checked = f"Captured numbers pass these checks ({listed(found, 3)}), or it raises RuntimeError"
+        return {checked: checked}
+    return {}
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
