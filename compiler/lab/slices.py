@@ -555,7 +555,7 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             cost.share = statistics.median(totals) / whole if whole else None
             cost.spread = quartiles([total * _SECOND for total in totals])
             cost.method = "device idle" if any(call.device for call in calls) else "gap"
-            cost.ops_seconds = 0.0 if is_by_design(b) else _median(ops)
+            cost.ops_seconds = 0.0 if is_by_design(b, report.breaks) else _median(ops)
             cost.times = statistics.median(map(_times, gaps))
         costs.append(cost)
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))

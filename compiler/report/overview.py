@@ -164,9 +164,7 @@ def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
 
 _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(?!compiled_autograd)(\w+)(?: ?= ?|` to `)True")
 #: matches torch's files for training, or what the compiler says of their functions
-_TRAINING = re.compile(
-    r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"
-)
+_TRAINING = re.compile(r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.")
 #: torch's types of the breaks that a program asks for
 ASKED_FOR = (
     "Skip calling `torch.compiler.disable()`d function", "Skip inlining `torch.compiler.disable()`d function",
@@ -229,7 +227,7 @@ def causes(report: ReportData) -> list[Cause]:
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     for broken in sorted((b for b in report.breaks if not b.allowed), key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         is_first = bool(broken.first_call_only)
-        is_meant = not is_first and is_by_design(broken)
+        is_meant = not is_first and is_by_design(broken, report.breaks)
         outcomes = ("resumed", "skipped" if "skip_frame" in broken.type else "")
         is_asked = not is_first and is_asked_for(broken) and broken.outcome in outcomes
         setting = None if is_first or is_meant else setting_in(broken.hints)
@@ -257,10 +255,16 @@ def causes(report: ReportData) -> list[Cause]:
     return sorted(groups.values(), key=_rank)
 
 
-def is_by_design(b: Break) -> bool:
-    """Whether torch breaks the graph there on purpose: in an optimizer or scaler, at `backward`, at its own `graph_break()`."""
+def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:
+    """Whether torch breaks the graph there on purpose: in an optimizer or scaler, at `backward`, at its own `graph_break()`.
+
+    `backward` only where torch has no setting that traces it, or where one of the `breaks` is in an optimizer.
+    """
     own = package(b.file) == "torch" and b.type.startswith("Call to `torch._dynamo.graph_break()`")
-    return own or _TRAINING.search(f"{b.file} {b.explanation}") is not None
+    is_backward = "Tensor.backward()" in b.explanation
+    known = [b, *breaks] if is_backward else [b]
+    is_training = any(_TRAINING.search(f"{one.file} {one.explanation}") for one in known)
+    return own or is_training or (is_backward and setting_in(b.hints) is None)
 
 
 def is_asked_for(b: Break) -> bool:

@@ -152,7 +152,8 @@ def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     is_false, is_unknown = b.error.startswith(_FALSE), b.type == _UNKNOWN_NAME  # which the compiler takes for a bug of its own
     is_sparse = re.search("sparse tensor|strided nested", b.type.lower()) is not None  # torch advises what does not help
-    told = not (is_by_design(b) or is_false or is_unknown or is_sparse)
+    by_design = is_by_design(b, report.breaks)
+    told = not (by_design or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and ended_by_error(report, b)
@@ -180,7 +181,7 @@ def advice(report: Report, b: Break) -> list[str]:
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
         (is_sparse, "No graph can have such a tensor: move what uses it out of the compiled code, or make it dense."),
-        (is_by_design(b), BY_DESIGN if b.outcome == "resumed" else TRAINING),
+        (by_design, BY_DESIGN if b.outcome == "resumed" else TRAINING),
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
     is_raise, is_observed = b.source.lstrip().startswith("raise "), b.type == "Observed exception"

@@ -191,8 +191,7 @@ def test_the_static_table_says_what_to_do() -> None:
          "Dynamo developers have intentionally marked that the function `Optimizer.zero_grad` should not be traced.",
          "Avoid calling the function `Optimizer.zero_grad`."),
         ("train.py", "Unsupported Tensor.backward() call",
-         "Dynamo currently does not support tracing `Tensor.backward()` when trace_autograd_ops is off.",
-         "Set torch._dynamo.trace_autograd_ops=True"),
+         "Dynamo currently does not support tracing `Tensor.backward()`.", "Move the call out."),
     ],
 )  # fmt: skip
 def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: str, hint: str) -> None:
@@ -204,6 +203,14 @@ def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: 
     assert hint not in others
     b.outcome = "skipped"
     assert advice(Report(), b)[0].startswith("Compile the forward pass and the loss")
+
+
+def test_backward_is_left_where_an_optimizer_is_or_torch_cannot_trace_it() -> None:
+    [b] = one_break().breaks
+    b.type, b.explanation, b.hints = "Unsupported Tensor.backward() call", "`Tensor.backward()`", ["Set torch._dynamo.x=True"]
+    step = replace(b, id="b1", explanation="the function `Optimizer.step` should not be traced.")
+    assert advice(Report(breaks=[b]), b)[0] == "Set torch._dynamo.x=True (the compiler's hint, not tried)"
+    assert advice(Report(breaks=[b, step]), b)[0].startswith("This break is by design")
 
 
 def test_a_break_by_design_is_not_what_to_do_first() -> None:
