@@ -307,7 +307,10 @@ def ended_by_error(report: Report, b: Break) -> bool:
     resumed = {(*at[:2], h.line) for at, h in hits if h.resumes}
     # where compiled code itself raises an error, such as for an attribute, its line is the first one of the function
     left = {at if at in passed[-1:] else (*at[:2], h.line) for at, h in hits if not h.resumes}
-    return (b.file, b.function, b.line) not in resumed and not (left - resumed).isdisjoint(passed)
+    own = next(((e.file, e.line) for e in reversed(b.stack) if package(e.file) is None), None)
+    # the error may be of what its caller did later, if the function at the break has no frame of its own
+    is_there = own in {None, *((file, line) for file, _, line in passed)} or any(at in passed[-1:] for at, _ in hits)
+    return is_there and (b.file, b.function, b.line) not in resumed and not (left - resumed).isdisjoint(passed)
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:

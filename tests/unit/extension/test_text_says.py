@@ -176,6 +176,9 @@ def test_a_call_that_fails_in_torchs_code_is_to_be_corrected_and_a_break_before_
     failed, *others = shell("%%compile --view text", "def f(x):", *body, "f(x)").text.split("✂ graph break at ")[1:]
     assert "→ The call that leads here raised an error when it ran uncompiled: correct it" in " ".join(failed.split())
     assert "raised an error when it ran" not in " ".join("".join(others).split())
+    shell("def log(s): print(s)", "def f(x):", "    log('a')", "    return x.view(7)")  # log has no frame of its own
+    words = shell("%%compile --view text", "f(torch.ones(3))").text
+    assert (words.count("raised an error when it ran"), words.count("ended the call here")) == (1, 0)
 
 
 def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come() -> None:
