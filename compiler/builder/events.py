@@ -243,13 +243,15 @@ class CompiledCall(_Event):
 class CacheHit(_Event):
     """A function or resume function that ran without a compile: one event for each version of it that ran.
 
-    `compile_id`: id of the version's compile; None: Dynamo holds no version, so the function ran eagerly.  `continues`: for a
-    resume function, the uid of the code that it continues.  `graphs`: number of graphs that the version calls.
+    `compile_id`: id of the version's compile; None: no version ran, so the function ran eagerly.  `continues`: for a resume
+    function, the uid of the code that it continues.  `graphs`: number of graphs that the version calls.  `is_full`: whether
+    Dynamo holds as many versions as the recompile limit allows; None: it holds none.
     """
 
     code: Code
     continues: int | None = None
     graphs: int = 0
+    is_full: bool | None = None
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown"
-_KNOWN = "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; why is unknown"
+_KNOWN = "Dynamo knew this function before the recording and ran no compiled code for it"
 
 
 def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
@@ -184,7 +184,12 @@ class _ReportBuilder:
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = self.new_frame(code, event.compile_id)
         frame.name = self.records.entries.get((code.uid, None)) or frame.name
-        frame.status, frame.reason = "cached", _CACHED if event.compile_id is not None else _KNOWN
+        frame.status, frame.reason = "cached", _CACHED
+        if event.compile_id is None:
+            why = "it has reached its recompile limit" if event.is_full else "why is unknown"
+            frame.reason = f"{_KNOWN}, so it ran eagerly; {why}"
+            if event.is_full is not None and not any(note.startswith("calls ran eagerly") for note in self.facts.notes):
+                self.result.notes.append(f"{frame.name} ran eagerly in this recording: {why}.")
         frame.continues = before.id if before else None
         by_code.setdefault(code.uid, frame)
         self.result.frames.append(frame)

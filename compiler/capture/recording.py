@@ -109,7 +109,7 @@ class Recording:
         """Events for the versions that ran as they had been compiled before this recording: those that called their graphs.
 
         What has no graphs is known to have run where a resume function of it ran, or as the last version of a called function.
-        A called function that Dynamo knows, but of which it holds no version, has an event, too.
+        A called function that Dynamo knows, but of which no version ran, has an event, too.
         """
         ended = [e for e in self.events if isinstance(e, FrameEnd)]
         compiled, tried = {e.compile_id for e in ended}, {e.code.uid for e in ended}
@@ -136,8 +136,9 @@ class Recording:
                 versions = [v for v in known[uid][:1] if not v.graphs]
             if versions:
                 have_run.add(uid)
-            elif not known[uid] and uid in have_run and uid not in tried and caches.is_known(code):
-                hits.append(CacheHit(code_info(code)))
+            elif uid in have_run - tried and caches.is_known(code) and not (known[uid] and in_torch(code.co_filename)):
+                is_full = len(known[uid]) >= caches.recompile_limit() if known[uid] else None
+                hits.append(CacheHit(code_info(code), is_full=is_full))
             old = [v for v in reversed(versions) if not is_new(v.compile_id)]
             hits += [CacheHit(code_info(code), continued.get(uid), len(v.graphs), compile_id=v.compile_id) for v in old]
         yield from reversed(hits)
@@ -221,7 +222,7 @@ class Recording:
 
     def _build_report(self, error: BaseException | None, *, has_ended: bool) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, FrameEnd) for e in self.events):
-            self._note_eager(has_compiled=any(isinstance(e, CacheHit) for e in self.events))
+            self._note_eager(has_compiled=any(isinstance(e, CacheHit) and e.compile_id for e in self.events))
         # Dynamo has a frame of each function that it compiles, but of no module of torch's own that is compiled in place
         framed = {e.code.uid for e in self.events if isinstance(e, FrameEnd | CacheHit)}
         calls = [e for e in self.events if isinstance(e, CompiledCall)]

@@ -5,6 +5,7 @@ FX, and tables of strings and process groups.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sys
 import threading
@@ -53,6 +54,13 @@ def compiled_versions(code: CodeType) -> list[Version]:
         entries = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list(code)
         return [_version(str(entry.compile_id), entry.code) for entry in entries]
     return []
+
+
+def recompile_limit() -> float:
+    """How many versions of a code object Dynamo holds at most; infinity if that is unknown."""
+    with if_present("the recompile limit"):
+        return int(loaded("torch._dynamo.config").recompile_limit)
+    return math.inf
 
 
 def held_graphs() -> set[int] | None:

@@ -174,6 +174,19 @@ def test_of_code_compiled_before_all_that_ran_is_counted_and_never_without_break
     assert report.frames[3].continues == report.frames[1].id
 
 
+def test_a_call_that_fits_no_version_at_the_recompile_limit_is_said_to_run_eagerly() -> None:
+    compiled = torch.compile(lambda x, s: x + len(s), backend="eager")
+    for n in range(10):
+        compiled(torch.ones(2), "a" * n)
+    with observe() as recording:
+        compiled(torch.ones(2), "a" * 20)
+    assert recording.report.notes == ["<lambda> ran eagerly in this recording: it has reached its recompile limit."]
+    assert "graph breaks unknown" in recording.report.headline()
+    with observe() as recording, torch.compiler.set_stance("force_eager"):
+        compiled(torch.ones(2), "a")
+    assert [note.partition(",")[0] for note in recording.report.notes] == ["calls ran eagerly"]
+
+
 def test_an_old_version_that_ran_counts_beside_a_new_one_and_its_breaks_are_unknown() -> None:
     def broken_for_matrices(x: torch.Tensor) -> torch.Tensor:
         if x.ndim == 2:
