@@ -17,7 +17,6 @@ from dynascope.compiler.report.overview import is_asked_for, is_by_design, packa
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import line_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by, is_error_anyway
 from dynascope.widgets.features.run_time import cost_facts, cost_words
 from dynascope.widgets.terminal import Terminal
@@ -51,8 +50,6 @@ _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
 _UNKNOWN_NAME = "failed to find name in frame builtins"
-#: the name of a symbol
-_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 
 
 class BreakRow(TypedDict):
@@ -112,7 +109,7 @@ def break_target(b: Break) -> str:
 def why(b: Break, places: Places) -> list[str]:
     """Sentences on why the break is there, in the compiler's words."""
     told = [compiler_text(places.with_cell_names(text), 5000) for text in reasons(b)] or ["The compiler gave no reason."]
-    return told + [printable(text, 2000) for text in undecided_words(b, places)]
+    return told + [printable(text, 2000) for text in undecided_words(b)]
 
 
 def reasons(b: Break) -> list[str]:
@@ -133,16 +130,13 @@ def _says(text: str, title: str) -> bool:
     return title in text or (len(words) > 1 and len(words & said) >= 0.7 * len(words))
 
 
-def undecided_words(b: Break, places: Places) -> list[str]:
-    """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
+def undecided_words(b: Break) -> list[str]:
+    """Sentences on the fact that tracing needed and could not decide, and on the `torch._check` that states it."""
     if b.undecided is None:
         return []
     expression, checks, is_condition = b.undecided.expression, b.undecided.checks, b.undecided.needed == "condition"
     needed = f"whether `{expression}` holds" if is_condition else f"the value of `{expression}`"
-    words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
-    made = {s.name: s.at for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
-    names = list(dict.fromkeys(_SYMBOL.findall(expression)))
-    words += [f"`{name}` is made at {line_words(made[name], places)}." for name in names if made.get(name) is not None]
+    words = [f"Tracing needed to know {needed}, and no `torch._check` before this line decides it."]
     if checks:
         words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
     return words
@@ -404,7 +398,7 @@ def break_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     """The first breaks in full, of three or more that are alike only one; the places of the others."""
 
     def words(b: Break) -> Hashable:
-        told = (*reasons(b), *advice(places.report, b), *undecided_words(b, places))
+        told = (*reasons(b), *advice(places.report, b), *undecided_words(b))
         return told, outcome_in_full(places, b), b.first_call_only
 
     out: list[str] = []
@@ -445,7 +439,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
         out.append(f"    {at} {terminal.paint(shorten(caller.source.strip(), terminal.width - len(at) - 5), 'soft')}")
     told = [compiler_text(text, 2000).strip() for text in reasons(b)]
     out += terminal.wrap(" ".join(text if text.endswith((".", ":", "!")) else f"{text}." for text in told), "    ")
-    for words in undecided_words(b, places):
+    for words in undecided_words(b):
         out += terminal.wrap(printable(words.replace("`", ""), 2000), "    ")
     # the last sentence often says what to set
     return out + terminal.labelled("    → ", next(iter(advice(places.report, b)), ""), 8, "green")
