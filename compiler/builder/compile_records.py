@@ -392,18 +392,6 @@ def same_line(a: events.Location, b: events.Location) -> bool:
 # -- what became of a frame ------------------------
 
 
-def why_unfinished(record: CompileRecord, no_end_words: str) -> str:
-    """Why a compile is unfinished, and how far it got."""
-    reason = "interrupted before this compile had ended" if interrupted(record) else no_end_words
-    known = (
-        "its guards were built" if record.guard_text is not None
-        else "its graph was captured" if record.graph_text is not None
-        else "it had reached a graph break" if record.break_texts
-        else ""
-    )  # fmt: skip
-    return f"{reason} ({known})" if known else reason
-
-
 def outcome(record: CompileRecord) -> str:
     if record.unfinished or interrupted(record):
         return "unfinished"

@@ -305,7 +305,9 @@ class _ReportBuilder:
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
         elif outcome == "unfinished":
-            frame.status, frame.reason = "unfinished", compile_records.why_unfinished(record, self.facts.no_end_words)
+            frame.status, frame.reason = "unfinished", self.facts.no_end_words
+            if compile_records.interrupted(record):
+                frame.reason = "interrupted before this compile had ended"
         else:
             frame.status, frame.reason = compile_records.skipped(record)
             if frame.status == "skipped":

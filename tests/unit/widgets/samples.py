@@ -362,7 +362,7 @@ def cached() -> of.Report:
 def unfinished() -> of.Report:
     """A log that was cut: the graph of the function was captured, then nothing more is known."""
     cut = frame("f0", "0/0", "f", 1, end_line=6, status="unfinished", graph="g0", compile_seconds=None,
-                reason="the log does not hold the end of this compile (its graph was captured)")  # fmt: skip
+                reason="the log does not hold the end of this compile")  # fmt: skip
     r = report(ONE, "f", frames=[cut], graphs=[graph("g0", "f0", [("x", "operator.add", 2)])])
     r.origin = "trace"
     return r
