@@ -57,7 +57,6 @@ class Verification:
     """What was checked to verify a plan."""
 
     variations: int = 0
-    forced: int = 0
     #: what else it assumes: `_ZERO_GRADIENT`, or nothing
     assumption: str = ""
     #: what only differs in a case that the sentence names: how it differs -> the sentence
@@ -83,7 +82,6 @@ class Verification:
         others = " (or with the unchanged compiled program, where that differs from eager)" if self.differs else ""
         text = f"agrees with eager{others} on the recorded inputs"
         text += f" and {plural(self.variations, 'other')}" if self.variations else ""
-        text += f", {self.forced} of them with a condition forced" if self.forced else ""
         if self.rounding is not None:
             name, ours, eager = self.rounding
             errors = f"{name} is off by {ours:.1e} of its largest number, in eager by {eager:.1e}"
@@ -333,8 +331,7 @@ class Verifier:
                 passed |= keys
             verification.variations += sum(not case.variation.remark and not case.is_recorded for case in cases)
         for tests in forcings:
-            forced = self._force(tests, comparison)
-            verification.forced, verification.variations = verification.forced + forced, verification.variations + forced
+            verification.variations += self._force(tests, comparison)
             passed.add(tests)
 
     def _run_cases(self, cases: list[_Case], comparison: _Comparison) -> None:
