@@ -683,6 +683,9 @@ def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(m
     with planting.only(planting.Planted("wrong", branch, "    y = x * 2.01\n")):
         [refused] = fix(make(LOSSY).f, torch.ones(3)).fixes or ()
     assert refused.verdict == "refused"
+    fails = make("import torch\n\ndef f(x):\n    return torch.nn.functional.mse_loss(x, x * 2) * x.sum().item()\n")
+    [done] = [x for x in fix(fails.f, torch.ones(3, requires_grad=True)).fixes or () if x.chosen]
+    assert done.verdict == "verified"  # for empty tensors, the unchanged program fails as well
 
 
 def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make) -> None:
