@@ -112,7 +112,8 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are traced again")
     if others:
         at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)
-        report.notes.append(f"second call: {plural(len(others), 'graph break')} where the recorded calls had none, at {at}")
+        where = f"{plural(len(others), 'graph break')} where the recorded calls had none, at {at}"
+        report.notes.append(f"second call: {where}: the calls are traced again from the state that they left")
     same = all(b.first_call_only is False for b in own)
     if not (others or first) and report.settings.get("second_call") and (same or fewer):
         words = "it has the same graph breaks" if same else "the graph breaks that are gone are in code that runs eagerly then"
