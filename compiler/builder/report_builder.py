@@ -331,7 +331,9 @@ class _ReportBuilder:
                     self.result.notes.append(
                         f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch runs "
                         f"{'it' if early else 'a function'} eagerly, whatever it is given, as in {plural(later, 'later call')}"
-                        + (", if it is reached." if early else ". Call it only where there is something to compile.")
+                        + (", if it is reached" if early else "")
+                        + ". What it calls may still be compiled."
+                        + ("" if early else " Call it only where there is something to compile.")
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by
