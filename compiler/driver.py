@@ -139,6 +139,7 @@ class Run:
                     report.notes += [f"The run ended with {type(error).__name__}, so there is no {missing}"] if asked else []
             finally:  # also if the user interrupts the calls
                 self.recording.show_progress()  # no stage any more
+                report.notes[:] = dict.fromkeys([*report.notes, *(note for call in self.calls.kept for note in call.notes)])
                 remember(report)
 
     def _annotated(self, report: Report) -> Report:

@@ -516,12 +516,17 @@ def test_an_argument_of_torch_compile_is_written_where_it_is_called(
 # -- nothing stays -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 def test_nothing_of_a_trial_stays(make: Make) -> None:
     made = make("""
-        import torch
+        import functools, torch
 
         calls = []
         scale = torch.ones(3)
+
+        @functools.cache
+        def twice(n):
+            return 2 * n
 
         def helper(x):
             print("helping")
@@ -529,7 +534,7 @@ def test_nothing_of_a_trial_stays(make: Make) -> None:
 
         def f(x, log=[]):
             calls.append(1)
-            log.append(2)
+            log.append(twice(2))
             y = helper(x)
             if y.sum() > 0:
                 y = y + torch.rand(3)
@@ -543,6 +548,7 @@ def test_nothing_of_a_trial_stays(make: Make) -> None:
     lines, calls, functions = linecache.cache.get(str(made.__file__)), len(made.calls), alive(made)
     report = fix(f, x)
     assert report.fixes
+    assert report.notes == ["the cache of twice keeps what repeated calls have put into it"], "it cannot be undone"
     assert (f.__code__ is code[0], helper.__code__ is code[1], made.helper is helper) == (True, True, True)
     assert names(made) == namespace
     assert (len(made.calls), len(f.__defaults__[0])) == (calls + 1, calls + 1)  # the call itself
