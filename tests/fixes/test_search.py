@@ -80,7 +80,7 @@ def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     [done] = [x for x in report.fixes if x.chosen]
     assert (done.kind, done.break_) == ("setting", report.breaks[0].id)
     assert done.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    assert done.assumption.endswith("if an operation raises an exception, or if another graph break follows")
+    assert done.assumption.endswith("for all code, where other compiled code calls a function that prints")
     assert (done.before.breaks, done.after.breaks, done.before.graphs, done.after.graphs) == (1, 0, 2, 1)
     assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
