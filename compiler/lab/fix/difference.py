@@ -103,7 +103,7 @@ def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn = lam
             missing = [name for name in wanted if name not in names]
             added = [name for name in names if name not in wanted]
             order = "in another order" if len(names) == len(wanted) else f"{len(names)} parts where eager has {len(wanted)}"
-            which = f"no {missing[0]}" if missing else f"{added[0]} only with the change" if added else order
+            which = f"no {missing[0]}" if missing else f"{added[0]} where eager has none" if added else order
             return f"{what} differ: {which}"
         for index, ((name, one), (_, other)) in enumerate(zip(found, parts, strict=True)):
             text = difference(one, other, expected.rounding(what, name))

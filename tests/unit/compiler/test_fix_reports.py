@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.lab.experiment import Observation
+from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import why_worse_elsewhere
 from dynascope.compiler.lab.fix.search import Search
 from dynascope.compiler.lab.fix.trial import TrialResult
@@ -212,6 +214,11 @@ def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dr
 
 def test_one_other_input_is_one_other() -> None:
     assert Verification(variations=1).words() == "agrees with eager on the recorded inputs and 1 other"
+
+
+def test_what_eager_lacks_is_not_said_to_come_from_the_change() -> None:  # the unchanged compiled program may have it, too
+    one, none = (Observation({"gradients": parts}) for parts in ([("gradient of x", torch.ones(1))], []))
+    assert differences(one, none) == ("gradients differ: gradient of x where eager has none", False, False)
 
 
 def test_a_change_is_worse_elsewhere_by_recompiles_and_by_what_no_version_captures_any_more() -> None:
