@@ -61,7 +61,7 @@ class Verification:
     assumption: str = ""
     #: what only differs in a case that the sentence names: how it differs -> the sentence
     conditions: dict[str, str] = field(default_factory=dict)
-    #: with which backend the unchanged program differs from eager when it is compiled, and how; "" if it was not seen to
+    #: with which backend and inputs the unchanged program differs from eager when it is compiled, and how; "" if it was not seen to
     differs: str = ""
     #: the largest errors against float64, of a value that differs by the call's own rounding: name, the change's, eager's
     rounding: tuple[str, float, float] | None = None
@@ -252,7 +252,8 @@ class Verifier:
                     return [replace(case, may_raise=actual.error_type), *cases[1:]]
                 found = None if actual.error and not case.expected.error else differences(actual, case.expected)
                 if found is not None:
-                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({found.text})"
+                    where = f"{case.where}with {case.variation.name}"
+                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({where}: {found.text})"
                 elif not changed:
                     self._agrees.add(first)
                     return cases
