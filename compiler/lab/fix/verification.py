@@ -61,7 +61,7 @@ class Verification:
     assumption: str = ""
     #: what only differs in a case that the sentence names: how it differs -> the sentence
     conditions: dict[str, str] = field(default_factory=dict)
-    #: with which backend and inputs the unchanged program differs from eager when it is compiled, and how; "" if it was not seen to
+    #: with which backend and inputs the unchanged program differs from eager when compiled, and how; "" if not seen to
     differs: str = ""
     #: the largest errors against float64, of a value that differs by the call's own rounding: name, the change's, eager's
     rounding: tuple[str, float, float] | None = None

@@ -23,7 +23,7 @@ _IGNORED = re.compile(r"ignore_logg\w+")
 _SWITCHES = {"allow_rnn": "Capture recurrent layers", "trace_autograd_ops": "Capture torch.autograd.grad and backward()"}
 _AFTER = (
     "The lines come after the graph has run, not between its operations; they may be lost if an operation raises an exception, "
-    "if another graph break follows, or, as the setting holds for all code, where other compiled code calls a function that prints"
+    "if another graph break follows, or, as the setting is for all code, where other compiled code calls a function that prints"
 )
 #: settings with which graphs compute with Python numbers whose values are not known
 _CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
