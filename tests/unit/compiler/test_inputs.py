@@ -64,6 +64,16 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     assert told[1:] == ["runs partly eagerly: Dynamo recompile limit exceeded"] * 2 + ["needs no compile"]
     assert inputs_summary(report).endswith(", 2 run partly eagerly")
 
+    def loop(x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
+        torch._dynamo.graph_break()
+        for _ in range(2):
+            print(end="")
+        return x
+
+    report = explain(loop, backend="eager", profile=1, inputs=[*map(torch.ones, (4, 5, 6))])(torch.ones(4))
+    assert [(r.outcome, r.reasons) for r in report.inputs[::2]] == [("reused", ["graph break in loop"])] * 2  # of two versions
+
 
 def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
     def picky(x: torch.Tensor, scale: Any = 1) -> torch.Tensor:
