@@ -307,7 +307,8 @@ class BreakTable:
         flags = self._flags[id(hit)]
         if not broken.hits or _weight(hit.outcome, flags.allowed) > _weight(broken.outcome, broken.allowed):
             broken.error_on_graph_break, broken.fullgraph, broken.region = flags
-            broken.allowed = flags.allowed
+            # what is raised from inside a region went through a caller that does not allow it
+            broken.allowed = flags.allowed and hit.outcome != "raised"
         broken.hits.append(hit)
         broken.outcome = max(broken.outcome, hit.outcome, key=_OUTCOMES.index)
 

@@ -356,7 +356,9 @@ def nothing_to_compile(record: CompileRecord) -> bool:
 
 def text_of(record: CompileRecord) -> dynamo_texts.BreakText:
     """The compiler's text about what stopped the frame, parsed."""
-    texts = dynamo_texts.read_breaks(record.break_texts) if is_break(record) else []
+    # an error that is raised is not among the texts: they are about breaks that Dynamo had met before, and could not handle
+    handled = record.break_texts if is_break(record) and outcome(record) != "raised" else []
+    texts = dynamo_texts.read_breaks(handled)
     text = texts[-1] if texts else dynamo_texts.read_break(error_of(record).message)
     text.stack = text.stack or dynamo_texts.stack_of(record.error_text or "")
     return text

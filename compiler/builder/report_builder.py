@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.builder import compile_records, graphs
+from dynascope.compiler.builder import compile_records, dynamo_texts, graphs
 from dynascope.compiler.builder.breaks import BreakTable, Links
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
-from dynascope.compiler.builder.dynamo_texts import user_expression
 from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts, ResumeMade
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
@@ -255,7 +254,7 @@ class _ReportBuilder:
         calls = [n for n in nodes if n.op.startswith("call_")]
         for node in nodes:
             # `L['self'].enc.norm1` as the user would write it: `enc.norm1`
-            node.module = user_expression(node.module or "").removeprefix("self.") or None
+            node.module = dynamo_texts.user_expression(node.module or "").removeprefix("self.") or None
         for node in calls:
             if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)
@@ -304,6 +303,10 @@ class _ReportBuilder:
             frame.inlined = self.inlined(frame, ((entry.file, entry.line) for entry in stack))
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
+            for text in dynamo_texts.read_breaks(record.break_texts):
+                if text.file is not None and text.parts:
+                    at = f"{label(text.file, self.cell_of(text.file))}:{text.line}"
+                    self.result.notes.append(f"an earlier attempt to trace {what} broke at {at}: {text.parts[0].reason}")
         elif outcome == "unfinished":
             frame.status, frame.reason = "unfinished", self.facts.no_end_words
             if compile_records.interrupted(record):
