@@ -263,7 +263,7 @@ class Recompile(Part, kw_only=True):
     of: str | None
     #: the compiler's reasons, one for each compiled version that was tried; those of torch's global state come last
     reasons: list[str] = []
-    #: the reasons as structured facts
+    #: the reasons as structured facts: of each version, the first guard that failed
     failed_guards: list[FailedGuard] = []
     #: stack of the call that needed the recompile, outermost first
     stack: list[StackEntry] = []

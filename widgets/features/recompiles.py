@@ -238,4 +238,5 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, 
     for row in rows[most : most + 1]:
         what, at = ("more function", " at the limit") if row["refused"] else ("more recompile", "")
         out.append(f"… and {plural(len(rows) - most, what)}{at}")
+    out += ["    (of each version, the first guard that failed)"] if causes and rows and not rows[0]["refused"] else []
     return ["", *out] if out else []
