@@ -19,7 +19,7 @@ from typing import Any
 from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import FailedGuard, FailedGuardKind, Undecided
 from dynascope.compiler.report.formatting import first_line
-from dynascope.compiler.source.origin import torch_folder
+from dynascope.compiler.source.origin import is_plumbing, torch_folder
 
 _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
 _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
@@ -125,7 +125,9 @@ def read_breaks(texts: list[str]) -> list[BreakText]:
     """Parse the texts of one compile; a failure to handle the break before it, at the same place, becomes a part of it."""
     results = list[BreakText]()
     for text in map(read_break, texts):
-        place, before = ([(e.file, e.line) for t in which for e in t.stack] for which in ([text], results[-1:]))
+        # it may be met in a function of torch's own, which does what a builtin does
+        stacks = ((e for t in which for e in t.stack if not is_plumbing(e.file)) for which in ([text], results[-1:]))
+        place, before = ([(e.file, e.line) for e in stack] for stack in stacks)
         if place and before[: len(place)] == place and _UNHANDLED.search(text.text):
             results[-1].text += f"\n\n{text.text}"
             results[-1].parts += text.parts

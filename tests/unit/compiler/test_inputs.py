@@ -65,8 +65,7 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     assert inputs_summary(report).endswith(", 2 run partly eagerly")
 
     def loop(x: torch.Tensor) -> torch.Tensor:
-        x = x * 2
-        torch._dynamo.graph_break()
+        x = (x * 2, torch._dynamo.graph_break())[0]
         for _ in range(2):
             print(end="")
         return x
