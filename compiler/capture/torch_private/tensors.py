@@ -161,8 +161,8 @@ class RunCounts:
         #: graphs that this backend compiled; code that the program compiles itself, with a backend of its own, is not counted
         self.graphs = 0
         self.graph_runs = self.eager_ops = 0
-        #: the code objects' numbers in compile ids, and their names
-        self.compiled_again: list[tuple[str, str]] = []
+        #: as `latest_compiles` gives them
+        self.compiled_again: list[tuple[str, str, str]] = []
         self.is_counting = self.in_a_row = False
         self._inside = 0
 
@@ -195,7 +195,7 @@ class RunCounts:
                 before = caches.compiles()
                 result = entry(*args, **kwargs)
                 if self.in_a_row and (again := caches.compiles() - before) > 0:
-                    self.compiled_again += [(id.rpartition("/")[0], name) for id, name, _ in caches.latest_compiles(again)]
+                    self.compiled_again += caches.latest_compiles(again)
                 return result
 
         return counted

@@ -733,7 +733,7 @@ class Search:
                 stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         for when, step in (("Without a fix", self._steps[0]), ("With the fixes", last))[: len(self._steps)]:
-            if names := listed(dict.fromkeys(step.tried.ran.compiled_again), 3):
+            if names := listed(step.tried.ran.counts.compiled_again, 3):
                 why = f"the third of three equal calls in a row still compiles {names}"
                 self.found.notes.append(f"{when}, the number of recompiles is unknown: {why}")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts

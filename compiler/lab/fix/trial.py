@@ -28,7 +28,7 @@ from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import COMPILE, Plan
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation
-from dynascope.compiler.lab.profile import seconds_of
+from dynascope.compiler.lab.profile import failed_guard, seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Counts, Report
@@ -53,8 +53,9 @@ class TrialResult:
     #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
-    #: names of what is still compiled when a call is made for the third time in a row, with what it has changed
+    #: names of what is still compiled when a call is made for the third time in a row, with what it has changed, and the guards
     compiled_again: list[str] = field(default_factory=list)
+    guards: dict[str, str] = field(default_factory=dict)
     #: whether calls in a row compile more than each of them alone: they change what they guard; None: unknown
     varies: bool | None = None
     #: median seconds of the profiled call; None: it was not timed, or cannot be
@@ -64,9 +65,10 @@ class TrialResult:
     def counts(self) -> Counts:
         """The figures that are shown beside a fix."""
         found = self.report.summary
+        again = [f"{name} (failed guard: {guard})" if guard else name for name, guard in self.guards.items()]
         return Counts(
             breaks=len(self.report.breaks), graphs=found.graphs, graph_runs=self.graph_runs, eager_ops=self.eager_ops,
-            recompiles=None if self.compiled_again else found.recompiles, seconds=self.seconds,
+            recompiles=None if self.compiled_again else found.recompiles, compiled_again=again, seconds=self.seconds,
         )  # fmt: skip
 
     def compiles_more_than(self, before: TrialResult) -> str | None:
@@ -209,7 +211,9 @@ class Trials:
                     run(call, RECORDED)
                 ran.varies = caches.compiles() > known
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
-                ran.compiled_again = [compiled_name(of.get(id, user_name(name)), name) for id, name in counts.compiled_again]
+                for id, name, reason in counts.compiled_again:
+                    ran.compiled_again.append(compiled_name(of.get(id.rpartition("/")[0], user_name(name)), name))
+                    ran.guards[ran.compiled_again[-1]] = failed_guard(reason)
         return ran
 
     @contextlib.contextmanager
