@@ -9,6 +9,7 @@ A change that `--fix` considers is a fix only if its verdict is "verified"; othe
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from msgspec import field
@@ -531,5 +532,6 @@ class FixSet(Part, kw_only=True):
     @property
     def captures_nothing(self) -> bool:
         """Whether breaks remain with the fixes, and a call runs no fewer graphs and operations outside than without."""
-        was, now = ((c.graphs, c.graph_runs, c.eager_ops, c.recompiles) for c in (self.before, self.after))
+        both, most = (self.before, self.after), math.inf  # each call compiles where recompiles are unknown
+        was, now = ((c.graphs, c.graph_runs, c.eager_ops, most if c.recompiles is None else c.recompiles) for c in both)
         return self.after.breaks > 0 and all(a is not None and b is not None and a <= b for a, b in zip(was, now, strict=True))

@@ -207,7 +207,9 @@ def _fixes(report: Report) -> Step | None:
     if fixes is None or not fixes.fixes:
         return None
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    does = "leave" if times_with_fixes(report)[1] and not only_captures(report) else "apply"
+    slower = times_with_fixes(report)[1] and not only_captures(report)
+    more = fixes.captures_nothing and (fixes.after.graph_runs or 0) > (fixes.before.graph_runs or 0)
+    does = "leave" if slower or more else "apply"
     how = how_to_apply(report) if does == "apply" else ""
     return f"{does} {fixes_summary(report)}.{f' {how}.' if how else ''}", id
 
