@@ -7,8 +7,8 @@ Causes group the graph breaks and recompiles, so that one change may remove a wh
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
 hints name the same setting for them.  If the hints name none, they are grouped by type.  What is to be left comes last.
 Recompiles are in one group if their first failed guards are of the same kind; those for a new bound method of what changes are
-in the group of that change.  Recompiles in call after call come first, other recompiles after the breaks.  If no times were
-measured, groups are ranked by the number of frames that they split or cause to run eagerly.
+in the group of that change.  Recompiles in call after call, or up to the limit, come first, other recompiles after the breaks.
+If no times were measured, groups are ranked by the number of frames that they split or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -204,6 +204,8 @@ class Cause:
     first_call: bool = False
     #: the calls that compiled again because of this: file and line of the outermost function, and the call's number
     calls: set[tuple[str, int, int]] = field(default_factory=set)
+    #: whether a function that compiled again because of this has reached the recompile limit
+    at_limit: bool = False
 
     @property
     def in_each_call(self) -> bool:
@@ -212,7 +214,7 @@ class Cause:
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes of recompiles in call after call, of graph breaks that no region allows, and of other recompiles.
+    """The causes of recompiles in call after call or up to the limit, of breaks that no region allows, of other recompiles.
 
     Of each kind, the most expensive come first.
     Breaks that occur only in the first call come after all other breaks, unless Dynamo skipped frames because of them: these
@@ -246,10 +248,13 @@ def causes(report: ReportData) -> list[Cause]:
     outermost: dict[str, Frame] = {}
     for f in report.frames:
         outermost[f.id] = outermost.get(f.continues or f.parent or "", f)
+    code = {f.id: (f.file, f.line, f.code_name) for f in report.frames}
+    limited = {code.get(r.frame, "") for r in report.recompiles if r.refused_by is not None}
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
     for (failed, *_), recompile in again:
         cause = groups.setdefault(("guard", failed.kind), Cause(kind="recompile", guard=failed.kind))
         cause.frames.append(recompile.frame)
+        cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
         if recompile.call is not None and (called := outermost.get(recompile.frame)):
             cause.calls.add((called.file, called.line, recompile.call))
     return sorted(groups.values(), key=_rank)
@@ -281,7 +286,7 @@ def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:
     # what makes whole frames run eagerly costs more than others if its cost is unknown
     seconds = math.inf if cause.seconds is None and cause.skipped else cause.seconds or 0.0
     return (
-        cause.asked_for or cause.by_design, not cause.in_each_call, cause.kind == "recompile",
+        cause.asked_for or cause.by_design, not (cause.in_each_call or cause.at_limit), cause.kind == "recompile",
         cause.first_call and not cause.skipped, cause.by_design, -seconds,
         -(cause.split + cause.skipped), -len(cause.frames),
     )  # fmt: skip

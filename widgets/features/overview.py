@@ -41,6 +41,8 @@ _TYPES = {
     "Data dependent operator": ("an operator returns a number or flag that depends on values",
         "move the call out of the compiled code, or use a tensor instead, in `torch.where` or `torch.cond`"),
 }  # fmt: skip
+#: for a value that differs in each call; whether the function itself changes it is not known
+OWN_STATE = "where the compiled function itself changes it, do that outside of it, or keep it in a tensor"
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
     "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
@@ -196,6 +198,7 @@ class CauseWords:
         if cause.kind == "recompile":
             words = dict.fromkeys((recompile_words(r) or ["a guard failed"])[0] for r in self.recompiles)
             title, step = _GUARDS.get(cause.guard or "", ("for example, " * (len(words) > 1) + next(iter(words)), ""))
+            step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "not empty", "value") else step
             others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
@@ -236,7 +239,7 @@ class CauseWords:
         some = f" for {len(gone)} of {len(every)}" if 0 < len(gone) < len(every) else ""
         if titles := dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict}{some})" for fix in chosen):
             return "; ".join([*titles][:2])
-        if is_refused(self.considered) and (is_again or self.cause.type in _TYPES):
+        if self.step != OWN_STATE and is_refused(self.considered) and (is_again or self.cause.type in _TYPES):
             return "" if is_again else f"{lower_first(instead_of(''))} (what was tried was refused)"
         return self.step
 

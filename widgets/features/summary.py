@@ -18,7 +18,7 @@ from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, times_with_fixes
 from dynascope.widgets.features.graphs import splits
-from dynascope.widgets.features.overview import WARM_UP, CauseWords, is_large, lower_first
+from dynascope.widgets.features.overview import OWN_STATE, WARM_UP, CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES, a_call, only_captures, verdict_words
 from dynascope.widgets.terminal import Terminal
@@ -167,14 +167,20 @@ def recommendation(places: Places) -> Recommendation | None:
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
-    fixes = _fixes(report)
+    tried = _fixes(report) or _trial(report)
     found = report.fixes_to_apply(conditional=True)
     own = [one for one in words if one.breaks and not (one.cause.asked_for or any(fix.chosen for fix in one.considered))]
-    left = own if found is not None and found.captures_nothing else []  # the causes that come before such fixes
-    tried = None if left else fixes or _trial(report)
-    action, id = tried or _cause(left or words, untried, report)
-    said = [action, *(fixes[:1] if left and fixes else ())]
-    dearer = _dearer(words, report) if tried and report.fix_set is None else None
+    removed = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
+    lasting = (one for one in words if one.cause.in_each_call or one.cause.at_limit)
+    left = [one for one in lasting if removed.isdisjoint(one.cause.frames)]
+    state = found.after.compiled_again if found is not None and not left else []
+    left = left or (own if found is not None and found.captures_nothing else [])  # the causes that come before what was tried
+    action, id = tried if tried and not left else _cause(left or words, untried, report)
+    said = [action, *(tried[:1] if left and tried else ())]
+    if state:
+        again = f"look into what each of three equal calls compiles again: {', '.join(capped(state, 3))}; {OWN_STATE}."
+        said = [again, *(said if tried or left else ())]
+    dearer = _dearer(words, report) if tried and not left and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
@@ -274,8 +280,10 @@ def _first_words(words: CauseWords, report: Report) -> str:
     is_vain = cause.setting is not None and not words.helps  # untried or tried, it has a sentence of its own
     fix = instead_of(cause.setting or "") if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
-        what = f"{words.count}{', call after call' * cause.in_each_call}: {words.title}"
-        return f"{fix} ({what})." if fix else f"look into {what}."
+        every = sum(r.refused_by is None for r in report.recompiles)
+        of = f"{len(words.frames)} of {plural(every, 'recompile')}" if len(words.frames) < every else words.count
+        of += ", call after call" * cause.in_each_call + ", up to the recompile limit" * cause.at_limit
+        return f"look into {of}: {words.title}{'; ' * bool(fix)}{fix}."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
     more = f" and {plural(len(others), 'more place')}" if others else ""

@@ -221,6 +221,17 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     before.graph_runs, before.eager_ops, before.recompiles, before.seconds = 20, 13, 0, None
     report.fix_set.after = replace(before, breaks=9, eager_ops=14)
     assert "outside graphs 13 → 14 in the repeated calls, nothing more is captured. report.patch()" in advice(report)["more"][0]
+    report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (failed guard: len(log) == 2)"])
+    report.fix_set.after = replace(before, breaks=9, graph_runs=21)
+    found = advice(report)
+    assert found["first"].startswith(
+        "look into what each of three equal calls compiles again: g (failed guard: len(log) == 2);"
+    )
+    assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
+    report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
+    report.fixes[0].removes = []
+    said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where sizes vary"
+    assert advice(report)["first"].startswith(said)
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
@@ -364,7 +375,7 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
     free.breaks = free.profile.breaks = []
-    assert advice(free)["first"].startswith("where sizes vary")  # the recompiles
+    assert advice(free)["first"].startswith("look into 5 recompiles: another size, such as x: 2, then 3; where sizes vary")
 
 
 @pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
