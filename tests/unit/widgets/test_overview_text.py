@@ -232,6 +232,12 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.fixes[0].removes = []
     said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where sizes vary"
     assert advice(report)["first"].startswith(said)
+    for number, again in enumerate(report.recompiles, 2):
+        again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
+    report.fixes.append(Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused"))
+    assert advice(report)["first"].startswith(
+        "look into 5 recompiles, call after call: another value, such as x: 2, then 3; wher"
+    )
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
