@@ -186,6 +186,8 @@ class Search:
         self._is_screened = False
         #: what is not tried again: (id of a break or recompile, title) of dropped changes
         self._dropped: set[tuple[str | None, str]] = set()
+        #: refused changes, with those that were chosen then: without them, there might be no reason
+        self._refused: list[tuple[Fix, list[Fix]]] = []
         #: the first part of the search chooses only verified changes; whether others are known to hold under a condition
         self._allows_conditions, self._has_conditional = False, False
         self._ids, self._numbers = itertools.count(), itertools.count(1)
@@ -435,13 +437,12 @@ class Search:
             fix.verdict, fix.reason = "untried", "tried only on top of a change that does not hold"
         self._given_up.clear()
         del self._steps[number:]
-        fixes[0].verdict, fixes[0].reason = "refused", self._on_top(reason)
+        self._refuse(fixes[0], reason)
 
-    def _on_top(self, reason: str) -> str:
-        """The reason of a refusal, with the chosen changes: without them, there might be none."""
-        others = [f"“{step.fix.title}”" for step in self._steps[self._first :]]
-        is_alone = not others or reason == improvement.STAYS
-        return reason if is_alone else f"{reason.rstrip('.:')}; tried on top of {listed(others, 2)}"
+    def _refuse(self, fix: Fix, reason: str) -> None:
+        fix.verdict, fix.reason = "refused", reason
+        if reason != improvement.STAYS:
+            self._refused.append((fix, [step.fix for step in self._steps[self._first :]]))
 
     def _improved(self, step: _Step) -> _Step | None:
         """The next step, with one more break or recompile fixed; None if no other can be."""
@@ -590,8 +591,9 @@ class Search:
             if self._batch == 1:
                 self._verify(better)
         except (NotApplicable, Refused) as failed:
-            fix.verdict = "untried" if isinstance(failed, _Untried) else "refused"
-            fix.reason = self._on_top(str(failed)) if isinstance(failed, Refused) else str(failed)
+            fix.verdict, fix.reason = "untried" if isinstance(failed, _Untried) else "refused", str(failed)
+            if isinstance(failed, Refused):
+                self._refuse(fix, str(failed))
             return None
         return better
 
@@ -779,6 +781,9 @@ class Search:
                     fix.reason = why * (fix.title not in titles)  # else it is chosen, too, on top of that one
                 elif fix.verdict == "refused":  # it was left out
                     fix.reason = "the chosen changes gain as much without it" if taken else "left out for others, which fail"
+        for fix, others in self._refused:
+            names = [f"“{other.title}”" + " (dropped later)" * (other.title not in titles) for other in others]
+            fix.reason = f"{fix.reason.rstrip('.:')}; tried on top of {listed(names, 2)}" if names else fix.reason
         # of a change that was tried again, on top of others, the last word counts
         last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]
@@ -787,7 +792,7 @@ class Search:
         reason = INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TIME_LIMIT
         if self.found.is_complete:
             self.found.is_complete, self._why_stopped = False, reason
-            option = " (--fix-seconds)" if reason == TIME_LIMIT else ""
+            option = " (--fix-seconds gives more)" if reason == TIME_LIMIT else ""
             self.found.notes.append(f"{reason[0].upper()}{reason[1:]}{option}: not every change was tried and confirmed")
 
     def _tick(self) -> None:

@@ -18,7 +18,7 @@ from dynascope.compiler.lab.fix.improvement import why_worse_elsewhere
 from dynascope.compiler.lab.fix.search import Search
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.fix.verification import Verification
-from dynascope.compiler.report import Report, time_text
+from dynascope.compiler.report import Fix, Report, time_text
 
 
 def fix(function: Any, *args: Any, **settings: Any) -> Report:
@@ -206,9 +206,15 @@ def asks_a_number(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Search, "_complete", lambda search: search._drop_from(-1, "it differs"))
+    def drop(search: Search) -> None:
+        search.found.fixes.append(Fix(id="x99", title="Another"))
+        search._refuse(search.found.fixes[-1], "it is slower")
+        search._drop_from(-1, "it differs")
+
+    monkeypatch.setattr(Search, "_complete", drop)
     reasons = [x.reason for x in fix(asks_a_number, torch.ones(3)).fixes or ()]
     assert "it differs" in reasons
+    assert "it is slower; tried on top of “Keep the number a tensor; choose with torch.where” (dropped later)" in reasons
     assert "left out for others, which fail" in reasons  # not “not needed”
 
 
