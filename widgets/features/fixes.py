@@ -221,14 +221,15 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
 def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     """The chosen fixes as diffs, and for the first breaks and recompiles without one, the changes that were considered.
 
-    `most`: breaks and recompiles; 0: only what all fixes do, or why no change was tried.
+    `most`: breaks and recompiles; 0: only what all fixes do, and what was not tried and why.
     """
     report, summary = places.report, fixes_summary(places.report)
     if not summary or report.fix_set is None:
         return []
     out, fixes = ["", *terminal.wrap(summary, "", 5, "bold")], report.fixes or []
-    if fixes and not most:
-        return out
+    notes = [line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3)]
+    if not most:
+        return out + notes
     for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
@@ -245,7 +246,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
     for words in list(dict.fromkeys(vain))[: 3 * most]:
         out += terminal.wrap(words, "    ", 2, "soft")
-    return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
+    return out + notes
 
 
 def _removed(fix: Fix, places: Places) -> str:

@@ -219,6 +219,8 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.settings = {**report.settings, "backend": "inductor"}
     assert advice(report)["first"].startswith("leave 1 fix: ")
     before.graph_runs, before.eager_ops, before.recompiles, before.seconds = 20, 13, 0, None
+    report.fix_set.notes = ["The time limit was reached"]
+    assert "\nnote: The time limit was reached" in to_text(report), "in short, too"
     report.fix_set.after = replace(before, breaks=9, eager_ops=14)
     assert "outside graphs 13 → 14 in the repeated calls, nothing more is captured. report.patch()" in advice(report)["more"][0]
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (failed guard: len(log) == 2)"])
