@@ -234,7 +234,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     fixes, name = considered(report, ids, setting), f"torch._dynamo.config.{setting}"
     chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
     if chosen is not None:
-        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove this"
+        absent = [fix for fix in considered(report, ids) if fix.verdict == "untried" and not (fix.edits or fix.settings)]
+        unseen = f", as {absent[0].reason}" if absent else ""
+        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove this{unseen}"
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, elsewhere)
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
     # of several settings, what was refused may be another one beside it

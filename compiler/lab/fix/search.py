@@ -53,6 +53,7 @@ _LATER = "Calls that were not recorded do not meet these graph breaks either, as
 _AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
+_ABSENT = "it does not come back when the calls are repeated"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
@@ -261,6 +262,9 @@ class Search:
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
             self.found.notes.append(f"{gives}: no change was tried for the others")
+            again, title = set(map(improvement.extent, ran.report.breaks)), "No change was tried"
+            others = [b.id for b in run.own_breaks if improvement.extent(b) not in again]
+            self.found.fixes += [Fix(id=f"x{next(self._ids)}", break_=b, title=title, reason=_ABSENT) for b in others]
         return True
 
     def _warm_up(self, again: TrialResult) -> None:

@@ -214,6 +214,7 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
             "for _ in range(8): y = f(torch.ones(3))")  # fmt: skip
     text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
     assert "each by itself, gives 0 graph breaks, not 1, and 0 recompiles, not" in text
+    assert "No change was tried: it does not come back when the calls are repeated" in text
     assert "in eager mode" not in text, "eight more calls lead to it again"
     text = " ".join(str(shell.report("%%compile --second-call --backend eager", *cell)).split())
     assert "in eager mode" not in text
