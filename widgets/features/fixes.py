@@ -57,7 +57,7 @@ def fixes_summary(report: Report) -> str:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    if all(fix.verdict == "untried" and not (fix.edits or fix.settings) for fix in report.fixes or ()):
+    if not report.fixes or all(fix.verdict == "untried" and not (fix.edits or fix.settings) for fix in report.fixes):
         if report.inputs and not (report.summary.breaks or report.summary.recompiles):
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
         return "no fix was tried" + ("" if fixes.notes else ": none is known")

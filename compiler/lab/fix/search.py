@@ -262,8 +262,8 @@ class Search:
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
             self.found.notes.append(f"{gives}: no change was tried for the others")
-            again, title = set(map(improvement.extent, ran.report.breaks)), "No change was tried"
-            others = [b.id for b in run.own_breaks if improvement.extent(b) not in again]
+            known = {*map(improvement.extent, ran.report.breaks)}
+            others, title = [b.id for b in run.own_breaks if improvement.extent(b) not in known], "No change was tried"
             self.found.fixes += [Fix(id=f"x{next(self._ids)}", break_=b, title=title, reason=_ABSENT) for b in others]
         return True
 

@@ -12,10 +12,7 @@ from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Rewrit
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
-_BEHIND = (
-    "Messages are written after the graph that they stand in: not at all if one of its operations raises, or, as the setting "
-    "is for all code, where other compiled code calls a function that prints."
-)
+_BEHIND = "Messages are written after their graph: not if an operation of it raises, or where other compiled code calls this."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 _WRITERS = ("print", "warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush")
 _COMPUTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
