@@ -226,9 +226,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (failed guard: len(log) == 2)"])
     report.fix_set.after = replace(before, breaks=9, graph_runs=21)
     found = advice(report)
-    assert found["first"].startswith(
-        "look into what each of three equal calls compiles again: g (failed guard: len(log) == 2);"
-    )
+    assert found["first"].startswith("look into what each of three equal calls compiles again: g (failed guard: len(log)")
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
@@ -237,9 +235,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     for number, again in enumerate(report.recompiles, 2):
         again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
     report.fixes.append(Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused"))
-    assert advice(report)["first"].startswith(
-        "look into 5 recompiles, call after call: another value, such as x: 2, then 3; wher"
-    )
+    assert "5 recompiles, call after call: another value, such as x: 2, then 3; where the compiled" in advice(report)["first"]
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
