@@ -327,8 +327,9 @@ class _ReportBuilder:
             elif frame.status == "empty" and record.call and (code := made.original if made else record.code) is not None:
                 calls = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code in (code, record.code))
                 later = next(calls, self.facts.calls.get(code.uid or 0, 0) + 1) - record.call - 1  # until a reset
-                # most often, the rest of a function ends where the function does, and is the same in each call
-                stops = [stop.location for stop in record.frame_end.stopped] if made and record.frame_end else []
+                # most often, the rest of a function ends where the function does, and is the same in each call; an `if` has two
+                is_sole = made is not None and all(len(r.resumes) == 1 for r in self.records.records if made in r.resumes)
+                stops = [stop.location for stop in record.frame_end.stopped] if is_sole and record.frame_end else []
                 early = [f", which ended at line {at.line}" for at in stops if (at.end_line or at.line) < (frame.end_line or 0)]
                 if later > 0 and (early or frame.kind == "function") and self.links.caller(record, frame)[0] == "":
                     self.result.notes.append(
