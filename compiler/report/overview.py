@@ -202,15 +202,15 @@ class Cause:
     asked_for: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
-    #: the calls that compiled again because of this: file and line of the outermost function, and the call's number
-    calls: set[tuple[str, int, int]] = field(default_factory=set)
+    #: the calls that compiled again because of this: file and line of the outermost function, what was guarded, and the number
+    calls: set[tuple[str, int, str, int]] = field(default_factory=set)
     #: whether a function that compiled again because of this has reached the recompile limit
     at_limit: bool = False
 
     @property
     def in_each_call(self) -> bool:
-        """Whether three calls of a function in a row compiled again: that costs more than any graph break."""
-        return any({(file, line, call + 1), (file, line, call + 2)} <= self.calls for file, line, call in self.calls)
+        """Whether three calls of a function in a row compiled again for one value: that costs more than any graph break."""
+        return any({(*of, call + 1), (*of, call + 2)} <= self.calls for *of, call in self.calls)
 
 
 def causes(report: ReportData) -> list[Cause]:
@@ -256,7 +256,7 @@ def causes(report: ReportData) -> list[Cause]:
         cause.frames.append(recompile.frame)
         cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
         if recompile.call is not None and (called := outermost.get(recompile.frame)):
-            cause.calls.add((called.file, called.line, recompile.call))
+            cause.calls.add((called.file, called.line, failed.source or "", recompile.call))
     return sorted(groups.values(), key=_rank)
 
 
