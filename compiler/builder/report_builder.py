@@ -290,6 +290,8 @@ class _ReportBuilder:
         """Set the frame's status and reason, and record the breaks that it ran into; `made`: of a resume function."""
         outcome = compile_records.outcome(record)
         what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
+        if frame.kind == "statements":  # of which a cell may have several
+            what += f" (lines {frame.line}\N{EN DASH}{frame.end_line})"
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)

@@ -256,7 +256,7 @@ class CauseWords:
         limited = filter(is_at_limit, self.report.frames)
         stopped = (f for f in self.report.frames if f.status == "skipped" and f.stopped_by in ids)
         frames = [f for f in limited if (f.file, f.name) in again] if is_again else stopped
-        return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
+        return list(dict.fromkeys(map(self.places.name, frames)))
 
 
 def lower_first(words: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import line_origins
@@ -115,6 +115,18 @@ def gone(run: Report, again: Report) -> list[str]:
     known, eager = {extent(b) for b in again.breaks}, {*map(code, again.frames)} - {code(f) for f in again.frames if f.graph}
     hit = {b.id: {code(run.frame(h.frame)) for h in b.hits} for b in run.own_breaks if extent(b) not in known}
     return [id for id, codes in hit.items() if not codes <= eager]
+
+
+def depends_on_values(report: Report, ids: Iterable[str]) -> bool:
+    """Whether one of these breaks comes after a break at a condition on values, which decides whether a call reaches it."""
+    breaks = {b.id: b for b in report.breaks}
+    frames = [report.frame(hit.frame) for id in ids for hit in breaks[id].hits]
+    for frame in frames:
+        if frame.kind == "resume" and frame.continues is not None:
+            if frame.break_ is not None and breaks[frame.break_].type == "Data-dependent branching":
+                return True
+            frames.append(report.frame(frame.continues))
+    return False
 
 
 def extent(b: Break) -> tuple[str, int, int | None, int | None]:

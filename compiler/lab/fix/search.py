@@ -256,8 +256,8 @@ class Search:
         run, again, calls = self._report, ran.report.summary.recompiles, plural(len(self._trials.calls), "call")
         counts = [(len(run.own_breaks), len(ran.report.breaks), "graph break"), (run.summary.recompiles, again, "recompile")]
         fewer = [f"{plural(now, what)}, not {was}" for was, now, what in counts if now < was]
-        is_gain = len(ran.report.breaks) < len(run.own_breaks) and improvement.gone(run, ran.report)
-        if is_gain and self._is_whole and not ran.varies:
+        gone = improvement.gone(run, ran.report) if len(ran.report.breaks) < len(run.own_breaks) else []
+        if gone and self._is_whole and not ran.varies and not improvement.depends_on_values(run, gone):
             self._warm_up(ran)
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"

@@ -155,6 +155,8 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     data.frames.append(replace(inside, id="f6", parent=None))
     data.recompiles[2].frame = "f6"
     assert causes(data)[-1].guard == "size", "another function's call"
+    data.recompiles[2] = replace(recompile, call=4, failed_guards=[FailedGuard(kind="size", source="y")])
+    assert causes(data)[-1].guard == "size", "another value"
 
 
 def test_what_only_the_first_call_has_and_what_was_refused() -> None:

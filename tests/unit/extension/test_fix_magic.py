@@ -12,6 +12,7 @@ from clicks import Clicks
 from fixes.planting import Planted, only
 
 from dynascope.compiler.driver import last
+from dynascope.compiler.lab.fix.plan import WARM_UP
 from dynascope.runs import display
 
 BRANCH = (
@@ -156,6 +157,14 @@ def test_recompiles_are_counted_with_the_guards_that_aotautograd_adds(shell: Any
     lines = "def f(x, b): return x * b, b * 0.5", "for b in (0.5, 0.6, 0.7): f(torch.ones(3), b)"
     report = shell.report("%%compile --fix --fix-seconds 600 --backend aot_eager --no-cache", *lines)
     assert (report.summary.recompiles, {x.reason for x in report.fixes}) == (2, {"there are not fewer recompiles"})
+
+
+def test_a_break_that_values_do_not_reach_any_more_is_not_one_of_the_first_call(shell: Any) -> None:
+    shell("m = torch.nn.Linear(1, 1, bias=False)", "m.weight.data.fill_(1)")
+    lines = "def f(x):", "    if m(x).sum() > 0.5: print()", "    return x * 2", "f(torch.ones(1))", "m.weight.data.zero_()"
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *lines)
+    assert len(report.breaks) == 2
+    assert not any(WARM_UP in fix.settings for fix in report.fixes)
 
 
 def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,6 +247,13 @@ def test_a_false_assertion_that_a_caller_may_catch_is_not_said_to_be_resumed_or_
     assert "(AssertionError is raised here)" in str(dynascope.last())  # where Dynamo cannot resume
 
 
+def test_statements_that_were_not_compiled_are_named_by_their_lines(shell):
+    lines = "a = torch.ones(2, 3) * 2", "del a", "b = torch.ones(2, 3)", "try: c = b[:, 7]", "except IndexError: c = None"
+    report = shell.report("%%compile", *lines)
+    assert report.summary.graphs == 1
+    assert report.notes[0].startswith("the cell's statements (lines 4\N{EN DASH}6) were not compiled, and ran eagerly; without")
+
+
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
     lines = ["%%compile --check --profile 1", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
     report = shell.report(*lines)
