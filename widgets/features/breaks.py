@@ -241,8 +241,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
-        why = next((f": {compiler_text(fix.reason, 120)}" for fix in tried if fix.reason), "").rstrip(".")
-        return False, f"`{name} = True` was tried and refused{why}"
+        why = next((f": {compiler_text(fix.reason, 120)}" for fix in tried if fix.verdict == "refused" and fix.reason), "")
+        return False, f"`{name} = True` was tried and refused{why.rstrip('.')}"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
     if trial is None:
