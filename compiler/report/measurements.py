@@ -530,7 +530,7 @@ class FixSet(Part, kw_only=True):
     notes: list[str] = []
 
     @property
-    def captures_nothing(self) -> bool:
+    def runs_no_less(self) -> bool:
         """Whether breaks remain with the fixes, and a call runs no fewer graphs and operations outside than without."""
         both, most = (self.before, self.after), math.inf  # each call compiles where recompiles are unknown
         was, now = ((c.graphs, c.graph_runs, c.eager_ops, most if c.recompiles is None else c.recompiles) for c in both)

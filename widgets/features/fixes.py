@@ -65,7 +65,8 @@ def fixes_summary(report: Report) -> str:
         return "no fix was found" + ("" if fixes.is_complete else " so far: not every change was tried")
     count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)
     words = f"{count} fix{'es' * (count > 1)}{f', {asked}' * (0 < asked < count)}{' under a condition' * bool(asked)}"
-    gains = _changes(fixes, is_whole=True), times_with_fixes(report)[0], "nothing more is captured" * fixes.captures_nothing
+    same = "no fewer operations run outside graphs" * fixes.runs_no_less
+    gains = _changes(fixes, is_whole=True), times_with_fixes(report)[0], same
     return ": ".join(filter(None, (words, ", ".join(filter(None, gains)))))
 
 

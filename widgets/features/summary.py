@@ -174,7 +174,7 @@ def recommendation(places: Places) -> Recommendation | None:
     lasting = (one for one in words if one.cause.in_each_call or one.cause.at_limit)
     left = [one for one in lasting if removed.isdisjoint(one.cause.frames)]
     state = found.after.compiled_again if found is not None and not left else []
-    left = left or (own if found is not None and found.captures_nothing else [])  # the causes that come before what was tried
+    left = left or (own if found is not None and found.runs_no_less else [])  # the causes that come before what was tried
     action, id = tried if tried and not left else _cause(left or words, untried, report)
     said = [action, *(tried[:1] if left and tried else ())]
     if state:
@@ -214,7 +214,7 @@ def _fixes(report: Report) -> Step | None:
         return None
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
     slower = times_with_fixes(report)[1] and not only_captures(report)
-    more = fixes.captures_nothing and (fixes.after.graph_runs or 0) > (fixes.before.graph_runs or 0)
+    more = fixes.runs_no_less and (fixes.after.graph_runs or 0) > (fixes.before.graph_runs or 0)
     does = "leave" if slower or more else "apply"
     how = how_to_apply(report) if does == "apply" else ""
     return f"{does} {fixes_summary(report)}.{f' {how}.' if how else ''}", id

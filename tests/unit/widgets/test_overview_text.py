@@ -223,7 +223,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.fix_set.notes = ["The time limit was reached"]
     assert "\nnote: The time limit was reached" in to_text(report), "in short, too"
     report.fix_set.after = replace(before, breaks=9, eager_ops=14)
-    assert "outside graphs 13 → 14 in the repeated calls, nothing more is captured. report.patch()" in advice(report)["more"][0]
+    assert "13 → 14 in the repeated calls, no fewer operations run outside graphs. report.patch()" in advice(report)["more"][0]
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (failed guard: len(log) == 2)"])
     report.fix_set.after = replace(before, breaks=9, graph_runs=21)
     found = advice(report)
