@@ -3,8 +3,8 @@
 The calls are traced with their own arguments, without the backend, from the state that the program has left: modules are
 imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that do not come back; one more
 for each setting that the compiler's hints name finds whether it helps, raises an error, changes what the recorded calls do,
-or makes every call compile again.  Nothing more is verified.  `--fix` needs no such trace: the search begins with one.  Like
-every trial, the calls run on copies and leave nothing behind.
+or makes calls in a row go on compiling.  Nothing more is verified.  `--fix` needs no such trace: the search begins with one.
+Like every trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def try_hints(
 
 
 def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[TrialResult, Trial]:
-    """One more trace under a plan; with at most `most` breaks, it also finds which functions each call compiles again."""
+    """One more trace under a plan; with at most `most` breaks, it also finds what calls in a row go on to compile."""
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
     ran = trials.run(plan, QUICK, lambda found: len(found.breaks) <= most)
     error = next((f"{o.error_type}: {message_of(o.error)}" for o in ran.observed if o.error is not None), None)

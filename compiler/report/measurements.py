@@ -426,8 +426,8 @@ class Trial(Part, kw_only=True):
     seconds: float | None = None
     #: ids of the run's breaks that the trace does not have, but for those in code that it runs eagerly as a whole
     removes: list[str] = []
-    #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that each call
-    #: compiles again
+    #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that calls
+    #: in a row go on compiling
     harm: str | None = None
 
     def no_gain_over(self, other: Trial) -> str | None:
@@ -460,7 +460,7 @@ class Counts(Part, kw_only=True):
     graphs: int = 0
     #: None: unknown, as calls in a row go on to compile the code that guards what they change, or as they were not traced
     recompiles: int | None = 0
-    #: what the third of three equal calls in a row still compiles, each function with the guard that fails
+    #: what the fourth of four equal calls in a row still compiles, each function with the guard that fails
     compiled_again: list[str] = []
     #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None
@@ -532,6 +532,6 @@ class FixSet(Part, kw_only=True):
     @property
     def runs_no_less(self) -> bool:
         """Whether breaks remain with the fixes, and a call runs no fewer graphs and operations outside than without."""
-        both, most = (self.before, self.after), math.inf  # each call compiles where recompiles are unknown
+        both, most = (self.before, self.after), math.inf  # calls go on compiling where they are unknown
         was, now = ((c.graphs, c.graph_runs, c.eager_ops, most if c.recompiles is None else c.recompiles) for c in both)
         return self.after.breaks > 0 and all(a is not None and b is not None and a <= b for a, b in zip(was, now, strict=True))

@@ -178,7 +178,7 @@ def recommendation(places: Places) -> Recommendation | None:
     action, id = tried if tried and not left else _cause(left or words, untried, report)
     said = [action, *(tried[:1] if left and tried else ())]
     if state:
-        again = f"look into what each of three equal calls compiles again: {', '.join(capped(state, 3))}; {OWN_STATE}."
+        again = f"look into what the fourth of four equal calls still compiles: {', '.join(capped(state, 3))}; {OWN_STATE}."
         said = [again, *(said if tried or left else ())]
     dearer = _dearer(words, report) if tried and not left and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less

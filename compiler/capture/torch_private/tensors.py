@@ -151,8 +151,8 @@ def checked_operations() -> contextlib.AbstractContextManager[None]:
 class RunCounts:
     """Counts how often calls enter a graph of its `backend`, and how many operations they run outside of graphs.
 
-    While `in_a_row` is set, each call is made three times, and what the third one compiles is noted: each will compile
-    that again, as it guards what it changes.
+    While `in_a_row` is set, each call is made four times, and what the fourth one compiles is noted: calls may go on to
+    compile that, as they guard what they change.  A size that grows has become dynamic by then, after up to three calls.
     """
 
     def __init__(self, also: Callable[[Any, Any], Any] | None = None) -> None:
@@ -190,7 +190,7 @@ class RunCounts:
             with contextlib.ExitStack() as stack:
                 if self.is_counting:
                     stack.enter_context(each_operation("counting operations", self._count, in_compiled_code=True))
-                for _ in range(2 * self.in_a_row):
+                for _ in range(3 * self.in_a_row):
                     entry(*args, **kwargs)
                 before = caches.compiles()
                 result = entry(*args, **kwargs)

@@ -53,7 +53,7 @@ class TrialResult:
     #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
-    #: names of what is still compiled when a call is made for the third time in a row, with what it has changed, and the guards
+    #: names of what is still compiled when a call is made for the fourth time in a row, with what it changed, and the guards
     compiled_again: list[str] = field(default_factory=list)
     guards: dict[str, str] = field(default_factory=dict)
     #: whether calls in a row compile more than each of them alone: they change what they guard; None: unknown
@@ -72,10 +72,10 @@ class TrialResult:
         )  # fmt: skip
 
     def compiles_more_than(self, before: TrialResult) -> str | None:
-        """What each call compiles again that it did not before, as a clause; None if there is none."""
+        """What the fourth of four equal calls compiles that it did not before, as a clause; None if there is none."""
         more = [*(Counter(self.compiled_again) - Counter(before.compiled_again))]
-        less = "".join(f", not only {name}," for name in before.compiled_again[-1:])
-        return f"each call compiles {more[-1]}{less} again" if more else None
+        less = "".join(f", not only {name}" for name in before.compiled_again[-1:])
+        return f"the fourth of four equal calls in a row still compiles {more[-1]}{less}" if more else None
 
 
 class Trials:

@@ -227,7 +227,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (failed guard: len(log) == 2)"])
     report.fix_set.after = replace(before, breaks=9, graph_runs=21)
     found = advice(report)
-    assert found["first"].startswith("look into what each of three equal calls compiles again: g (failed guard: len(log)")
+    assert found["first"].startswith("look into what the fourth of four equal calls still compiles: g (failed guard: len(")
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
