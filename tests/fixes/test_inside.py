@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dynascope.compiler.lab.fix.patch import marked_calls, with_settings
+from dynascope.compiler.lab.fix.patch import final_texts, marked_calls, with_settings
+from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.rewrites.reasons import REASONS
 
 HEAD = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
@@ -26,6 +27,12 @@ def test_settings_stand_above_what_is_compiled() -> None:
     assert text == "'text'\n\nt._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
     text = with_settings("# a cell\nf(1)\nx.item()\n", settings, {"torch": "torch"})
     assert text.startswith("# a cell\n\ntorch._dynamo.config")
+    more = settings | {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    before = {"t.py": f"{HEAD}@t.compile\ndef g(): ...\n"}
+    one, two, plan = (Plan(before, s) for s in (settings, more, more | {"dynamic": True}))
+    text = final_texts(plan, "t.py", "g", "", {}, [(one, two, "quiet"), (two, plan, "sizes")])["t.py"]
+    assert "outputs = True\n# holds under a condition: quiet\nt._dynamo.config.reorderable" in text
+    assert text.endswith("x * n\n\n# holds under a condition: sizes\n@t.compile(dynamic=True)\ndef g(): ...\n")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: methods of a module that return the module itself
 _ITSELF = ("to", "eval", "train", "cuda", "cpu", "half", "bfloat16", "float", "double", "requires_grad_")
 _BYTE_ORDER_MARK = "\ufeff"
-_CONDITION = "holds under a condition"
+_CONDITION = "# holds under a condition: {}\n"
 _HEADER, _HEADER_ALONE = "# dynascope: also needed: {}\n", "# dynascope: no file changes; needed: {}\n"
 
 
@@ -41,37 +41,39 @@ def final_texts(
     for before, after, condition in conditions:
         for file in after.texts if condition else ():
             if after.text(file) != before.text(file):
-                texts[file] = _with_condition(texts[file], before.text(file), after.text(file), condition)
+                texts[file] = _with_condition(texts[file], before.text(file), after.text(file), _CONDITION.format(condition))
     if settings_file is None:
         return texts
     text = before_settings = texts.get(settings_file) or plan.text(settings_file)
-    if plan.marks:
-        text = marked_calls(text, function, plan.marks, known) or text
-    for name in COMPILE:
-        if name in plan.settings:
-            text = _with_argument(text, function, kind, name, plan.settings[name]) or text
+    for name, value in plan.settings.items():
+        marks = plan.marks if name == MARK else []
+        if marks or name in COMPILE:
+            new = marked_calls(text, function, marks, known) if marks else _with_argument(text, function, kind, name, value)
+            old, text = text, new or text
+            for comment in _comments(conditions, name):
+                text = _with_condition(text, old, new or text, comment)
     if values := {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}:
-        text = with_settings(text, values, known, _comments(conditions, values))
+        text = with_settings(text, values, known, conditions)
     return texts if text == before_settings else {**texts, settings_file: text}
 
 
-def _comments(conditions: Conditions, names: Collection[str]) -> list[str]:
-    """The conditions under which changes of these settings hold."""
-    found = [why for one, two, why in conditions if any(one.settings.get(name) != two.settings.get(name) for name in names)]
-    return [f"# {_CONDITION}: {why}\n" for why in found if why]
+def _comments(conditions: Conditions, name: str) -> list[str]:
+    """The conditions under which changes of this setting hold."""
+    found = [why for one, two, why in conditions if one.settings.get(name) != two.settings.get(name)]
+    return [_CONDITION.format(why) for why in found if why]
 
 
-def _with_condition(text: str, before: str, after: str, condition: str) -> str:
-    """`text`, which later changes have made of `after`, with a comment above the first statement that `before` lacks."""
+def _with_condition(text: str, before: str, after: str, comment: str) -> str:
+    """`text`, which later changes have made of `after`, with the comment above the first statement that `before` lacks."""
     kept, origins = line_origins(before, after), line_origins(after, text)
     new = [n for n, line in enumerate(split_lines(text), 1) if line.strip() and origins.get(n, 0) not in {0, *kept}]
-    first = min(new, default=0)
-    starts = [(n.lineno, n.col_offset) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt) and n.lineno <= first]
-    if not new or not starts:
+    statements = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt))
+    tops = ((min(one.lineno for one in (*getattr(n, "decorator_list", ()), n)), n.col_offset) for n in statements)
+    line, column = max((top for top in tops if top[0] <= min(new, default=0)), default=(0, 0))
+    if not line:
         return text
-    line, column = max(starts)
     lines = split_lines(text)
-    lines.insert(line - 1, f"{' ' * column}# {_CONDITION}: {condition}\n")
+    lines.insert(line - 1, f"{' ' * column}{comment}")
     return "".join(lines)
 
 
@@ -175,8 +177,8 @@ def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
         yield from _direct_calls(child)
 
 
-def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str], comments: Sequence[str] = ()) -> str:
-    """The text with these settings, the comments above them and the imports that they need, after its first imports."""
+def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str], conditions: Conditions = ()) -> str:
+    """The text with these settings, each below its conditions, and the imports that they need, after its first imports."""
     lines = split_lines(text)
     imports, line = _imports(text)
     imports = {**known, **imports}
@@ -185,6 +187,7 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
     statements: list[str] = []
     for name, value in settings.items():
         place = name.replace("torch", torch or "torch", 1)
+        statements += _comments(conditions, name)
         if not isinstance(value, list):
             statements.append(f"{place} = {value!r}\n")
             continue
@@ -198,7 +201,7 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
         lines[line - 1] += "\n"
     blank = ["\n"] if line else []
     after = ["\n"] if line < len(lines) and lines[line].strip() else []
-    return "".join([*lines[:line], *added, *blank, *comments, *statements, *after, *lines[line:]])
+    return "".join([*lines[:line], *added, *blank, *statements, *after, *lines[line:]])
 
 
 def _imports(text: str) -> tuple[dict[str, str], int]:
@@ -234,7 +237,7 @@ def unified(
     for name, value in plan.settings.items():
         is_placed = settings_file is not None and name.startswith(DYNAMO)
         if not is_placed and not is_written(_MARK if name == MARK else f"{name}={value!r}"):
-            parts += [*_comments(conditions, [name]), *map(header.format, setting_lines({name: value}))]  # type: ignore[dict-item]
+            parts += [*_comments(conditions, name), *map(header.format, setting_lines({name: value}))]  # type: ignore[dict-item]
     diffs = [_diff(file, plan.originals.get(file) or plan.text(file), text, cells) for file, text in texts.items()]
     return "".join([*parts, *diffs])
 
