@@ -485,6 +485,8 @@ class Fix(Part, kw_only=True):
     #: for a chosen change, ids of the breaks and of the recompiled frames that it removes, beyond those that the fixes chosen
     #: before it remove
     removes: list[str] = []
+    #: ids of the breaks at whose lines another one appears with it, and stays
+    moves: list[str] = []
     kind: FixKind = "rewrite"
     title: str = ""
     edits: list[FixEdit] = []

@@ -202,10 +202,10 @@ def advice(report: Report, b: Break) -> list[str]:
     elif b.outcome != "raised" and not steps:
         steps.append(f"{instead_of('')}.")
     steps += sorted((h for h in hints if h.startswith(GENERAL)), key=lambda h: h.startswith("Please report"))
-    chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
+    chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in (*fix.removes, *fix.moves)]
     words = {"verified": "A verified fix", "conditional": "A fix that holds under a condition"}
-    does = ("removes", "moves")
-    ways = [f"{words[f.verdict]} {does[is_only_moved(f)]} it: {compiler_text(f.title, 200)}." for f in chosen]
+    does = ["moves" if b.id in fix.moves or is_only_moved(fix) else "removes" for fix in chosen]
+    ways = [f"{words[f.verdict]} {how} it: {compiler_text(f.title, 200)}." for f, how in zip(chosen, does, strict=True)]
     return list(dict.fromkeys([*ways, *steps]))
 
 

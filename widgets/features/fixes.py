@@ -182,7 +182,7 @@ def fix_row(fix: Fix) -> FixRow:
 
 def considered(report: Report, ids: Container[str | None], setting: str | None = None) -> list[Fix]:
     """The changes considered for these breaks and recompiled frames; if `setting` is given, those that set it in Dynamo."""
-    own = [fix for fix in report.fixes or () if any(id in ids for id in (fix.break_, fix.recompile, *fix.removes))]
+    own = [fix for fix in report.fixes or () if any(id in ids for id in (fix.break_, fix.recompile, *fix.removes, *fix.moves))]
     return [fix for fix in own if setting is None or any(name.rpartition(".")[2] == setting for name in fix.settings)]
 
 

@@ -170,6 +170,12 @@ def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
     return Counter(recompile_key(r, report, plan)[0] for r in report.recompiles if r.refused_by is None)
 
 
+def within_line(run: Report, ids: Sequence[str], after: Report, plan: Plan) -> list[str]:
+    """Those of the breaks `ids` of `run` at whose line `after` has another one: the line still splits the graph."""
+    new = {break_key(b, plan) for b in after.breaks} - {break_key(b, Plan()) for b in run.breaks}
+    return [b.id for b in run.breaks if b.id in ids and (b.file, b.line) in {place[:2] for place, _ in new}]
+
+
 def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
     known = {break_key(b, earlier)[0] for b in before.breaks}

@@ -731,12 +731,14 @@ class Search:
             gone += [id for id in found if id not in left_out]
             fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]
             gone = [id for id in gone if id not in fix.removes]
-            if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
+            then, end = (before.report, before.plan), self._steps[compared]
+            fix.moves = improvement.within_line(self._report, fix.removes, end.report, end.plan)
+            fix.removes = [id for id in fix.removes if id not in fix.moves]
+            if fix.removes and (fix.break_ or fix.recompile) not in (*fix.removes, *fix.moves):  # it was tried for another one
                 is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
-            then = before.report, before.plan
             if new := improvement.appeared(step.report, step.plan, *then):
-                stays = improvement.appeared(self._steps[compared].report, self._steps[compared].plan, *then)
+                stays = improvement.appeared(end.report, end.plan, *then)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         for when, step in (("Without a fix", self._steps[0]), ("With the fixes", last))[: len(self._steps)]:
             if names := listed(step.tried.ran.counts.compiled_again, 3):
@@ -774,7 +776,7 @@ class Search:
                 fix.reason = f"not verified: {stopped}"
                 continue
             gone |= set(fix.removes)
-            ids = [fix.break_, fix.recompile, *fix.removes, *(other.id for other in step.instead)]
+            ids = [fix.break_, fix.recompile, *fix.removes, *fix.moves, *(other.id for other in step.instead)]
             taken |= {id: fix.title for id in ids if id is not None}
         for fix in self.found.fixes:
             if not fix.reason:

@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -159,10 +160,17 @@ def logs(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def averages(x: list[torch.Tensor]) -> torch.Tensor:
+    norms = [one.norm().item() for one in x]
+    return x[0] * float(np.array(norms).mean())
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="two breaks on one line: needs Python's columns")
 def test_a_break_that_one_change_moves_is_removed_by_the_one_after_which_it_is_gone() -> None:
     first, *_, last = (x.removes for x in fix(logs, torch.ones(3)).fixes or () if x.chosen)
     assert (first, last) == (["b0"], ["b1"])
+    both = fix(averages, [torch.ones(3), torch.ones(2)])
+    assert [(x.removes, x.moves, "fix moves" in str(both)) for x in both.fixes or () if x.chosen] == [(["b0"], ["b1"], True)]
 
 
 def tick() -> None:
