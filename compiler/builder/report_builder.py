@@ -334,12 +334,11 @@ class _ReportBuilder:
                 stops = [stop.location for stop in record.frame_end.stopped] if is_sole and record.frame_end else []
                 early = [f", which ended at line {at.line}" for at in stops if (at.end_line or at.line) < (frame.end_line or 0)]
                 if later > 0 and (early or frame.kind == "function") and self.links.caller(record, frame)[0] == "":
+                    it, where = ("it", ", if it is reached") if early else ("a function", "")
                     self.result.notes.append(
                         f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch runs "
-                        f"{'it' if early else 'a function'} eagerly, whatever it is given, as in {plural(later, 'later call')}"
-                        + (", if it is reached" if early else "")
-                        + ". What it calls may still be compiled."
-                        + ("" if early else " Call it only where there is something to compile.")
+                        f"{it} eagerly, whatever it is given, as in {plural(later, 'later call')}{where}. What it calls may "
+                        f"still be compiled.{'' if early else ' Call it only where there is something to compile.'}"
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by

@@ -184,7 +184,7 @@ def _complete(tried: InputResult, report: Report) -> None:
         compiled = [f for f in report.frames if f.status != "skipped" and f.compile_id in known]
         # what comes after their breaks ran eagerly, in silence if it was refused for an earlier input, or skipped in another
         # version, with which they share the code of the rest
-        code = {f.id: (f.file, f.line, f.code_name) for f in report.frames}
+        code = {f.id: f.code for f in report.frames}
         left = {(code[h.frame], b.id) for b in report.breaks for h in b.hits if h.frame in {f.id for f in compiled}}
         left -= {(code[f.continues], f.break_) for f in compiled if f.continues}
         rest = {f.id for f in report.frames if f.continues and (code[f.continues], f.break_) in left}

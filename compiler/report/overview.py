@@ -248,7 +248,7 @@ def causes(report: ReportData) -> list[Cause]:
     outermost: dict[str, Frame] = {}
     for f in report.frames:
         outermost[f.id] = outermost.get(f.continues or f.parent or "", f)
-    code = {f.id: (f.file, f.line, f.code_name) for f in report.frames}
+    code = {f.id: f.code for f in report.frames}
     limited = {code.get(r.frame, "") for r in report.recompiles if r.refused_by is not None}
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
     for (failed, *_), recompile in again:

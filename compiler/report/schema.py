@@ -121,6 +121,11 @@ class Frame(LazyPart, kw_only=True):
     bytecode: str | None = None
     modified_bytecode: str | None = None
 
+    @property
+    def code(self) -> tuple[str, int, str]:
+        """What the versions of a code object have in common."""
+        return self.file, self.line, self.code_name
+
 
 class Node(Part, kw_only=True, gc=False):
     """One node of an FX graph: plain data without cycles, and thousands of them, so the garbage collector passes them by."""

@@ -202,9 +202,7 @@ class CompiledCell:
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             kept = targets.to_keep()
-        uncalled = (
-            "was not called from outside of the compiled functions, in a statement after the one that makes it: call it there."
-        )
+        uncalled = "was not called from outside of the compiled functions after the statement that makes it: call it there."
         refused = {name: f"was not compiled: {error}." for name, error in failed.items()}
         framed = {e.code.uid for e in self.run.recording.events if isinstance(e, FrameEnd)}  # also below compiled functions
         codes = {n: getattr(getattr(p[-1], "forward", p[-1]), "__code__", None) for n, p in targets.resolved.items()}

@@ -135,7 +135,7 @@ def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
         said = _INTEGER_HINT if places.report.fixes is None else ""  # else a search has tried it
         return [recompile_row(r, places, said if r.frame in hinted.values() else "") for r in again]
     limited = ((places.frames.get(r.frame), r) for r in places.report.recompiles if r.refused_by is not None)
-    first = grouped(((f.code_name, f.file, f.line), r) for f, r in limited if f is not None)
+    first = grouped((f.code, r) for f, r in limited if f is not None)
     return [recompile_row(r, places) for r, *_ in first.values()]
 
 

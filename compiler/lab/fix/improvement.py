@@ -108,12 +108,9 @@ def come_back(run: Report, again: Report) -> set[str]:
 
 def gone(run: Report, again: Report) -> list[str]:
     """Ids of the breaks of `run` that are not in `again`, but for those in code of which no graph is made there: no gain."""
-
-    def code(frame: Frame) -> tuple[str, int, str]:
-        return frame.file, frame.line, frame.code_name
-
-    known, eager = {extent(b) for b in again.breaks}, {*map(code, again.frames)} - {code(f) for f in again.frames if f.graph}
-    hit = {b.id: {code(run.frame(h.frame)) for h in b.hits} for b in run.own_breaks if extent(b) not in known}
+    known = {extent(b) for b in again.breaks}
+    eager = {f.code for f in again.frames} - {f.code for f in again.frames if f.graph}
+    hit = {b.id: {run.frame(h.frame).code for h in b.hits} for b in run.own_breaks if extent(b) not in known}
     return [id for id, codes in hit.items() if not codes <= eager]
 
 

@@ -132,7 +132,7 @@ def test_uncalled_target_is_told(shell):
     shell("@torch.compiler.disable(recursive=False)", "def off(x): return f(x)", "def caller(x): return off(x)",
           "net = torch.nn.Sequential(torch.nn.ReLU())")  # fmt: skip
     report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
-    why = "was not called from outside of the compiled functions, in a statement after the one that makes it: call it there."
+    why = "was not called from outside of the compiled functions after the statement that makes it: call it there."
     assert report.notes == [f"-f net.0 {why}"]  # `off` runs uncompiled, and what it calls is compiled by itself
     report = shell.report("%%compile -f f", "def f(x): yield x", "f(x)")
     assert report.notes == ["-f f was not compiled: it is a generator."]
