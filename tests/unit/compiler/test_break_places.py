@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +53,6 @@ def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
 class Log:
     @torch.compiler.disable
     def write(self, x: torch.Tensor) -> None: ...
-
-
-EDITED = """
-import torch
-
-@torch.compile(backend="eager")
-def f(x):
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
-"""
 
 
 def test_a_disabled_function_breaks_its_caller_with_the_reason() -> None:
@@ -122,25 +110,6 @@ def test_a_break_in_a_generator_is_one_for_the_function_and_its_caller() -> None
 
     report = explain(lambda x: [decode(x)], backend="eager")(torch.tensor([0, 1]))
     assert [(b.function, b.outcome, len(b.hits)) for b in report.breaks] == [("<genexpr>", "skipped", 2)]
-
-
-def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "edited_program.py"
-    file.write_text(EDITED)
-    monkeypatch.syspath_prepend(tmp_path)
-    program = importlib.import_module("edited_program")
-    assert seen(lambda: program.f(torch.ones(2))).notes == []
-    torch._dynamo.reset()
-    file.write_text("# one more line\n" + EDITED)
-    assert seen(lambda: program.f(torch.ones(2))).notes == [
-        "edited_program.py has changed since it was first loaded: line numbers of f are of the code in memory, not of the file."
-    ]
-    file.write_text("# one more line\n# and another\n" + EDITED)
-    importlib.invalidate_caches()
-    program = importlib.reload(program)
-    report = seen(lambda: program.f(torch.ones(2)))
-    assert report.notes == []
-    assert [b.source.strip() for b in report.breaks] == ["torch._dynamo.graph_break()"]
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,6 @@ def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None
     )  # fmt: skip
 
 
-def test_an_unedited_second_run_has_an_empty_diff() -> None:
-    first, second = (explain(broken, backend="eager")(torch.ones(2)) for _ in range(2))
-    difference = second.diff(first)
-    assert not difference
-    assert difference.lines == ["the same graph breaks and counts"]
-
-
 def test_not_met_new_and_moved_breaks_are_told_apart() -> None:
     before = Report(breaks=[found(2, "print(x)"), found(5, "log(x)"), found(9, "y.item()")])
     difference = Report(breaks=[found(4, "print(x)"), found(5, "log(x)"), found(12, "save(x)")]).diff(before)

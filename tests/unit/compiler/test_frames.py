@@ -101,12 +101,6 @@ def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
     assert [g.ops for g in explain(lambda x: inner(x) + 1, backend="eager")(torch.ones(2)).graphs] == [2]
 
 
-def test_a_stance_that_forces_eager_compiles_nothing() -> None:
-    compiled = torch.compile(lambda x: x + 1, backend="eager")
-    with torch.compiler.set_stance("force_eager"):
-        assert seen(lambda: compiled(torch.ones(2))).summary.graphs == 0
-
-
 def test_a_generator_is_skipped_with_its_reason() -> None:
     def turns(x: torch.Tensor) -> Any:
         for i in range(2):
@@ -118,16 +112,6 @@ def test_a_generator_is_skipped_with_its_reason() -> None:
         return
     assert [(f.name, f.status) for f in report.frames if f.status == "skipped"] == [("turns", "skipped")]
     assert "generator" in (report.frames[0].reason or "")
-
-
-def test_compiled_autograd_is_a_kind_of_its_own() -> None:
-    layer = torch.nn.Linear(3, 3)
-
-    def call() -> None:
-        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
-            layer(torch.ones(2, 3)).sum().backward()
-
-    assert [f.kind for f in seen(call).frames if f.graph] == ["autograd"]
 
 
 def test_torchs_own_wrappers_are_nobodys_frames() -> None:

@@ -102,26 +102,6 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     assert text.count("this difference may be only that") == 1  # both lost a graph
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("source=L['x'] # 2", "source=L['y'] # 2", "payload damaged"),
-        ('{"chromium_event": {}', '{"chromium_event": {', "record that is not JSON"),
-        ('"entire_frame_compile_time_s": 1.0', '"entire_frame_compile_time_s": "1"',
-         "wrong type: compilation_metrics.entire_frame_compile_time_s"),
-    ],
-)  # fmt: skip
-def test_damage_that_changes_no_structure_is_counted(tmp_path: Path, old: str, new: str, problem: str) -> None:
-    texts = {rank: log(rank) for rank in range(4)}
-    assert old in texts[2]
-    texts[2] = texts[2].replace(old, new, 1)
-    report = load(write_logs(tmp_path / "job", texts))
-    assert [g.ranks for g in report.groups] == [[0, 1, 2, 3]]
-    assert [problem in r.unread for r in report.ranks] == [False, False, True, False]
-    assert report.rank(2).seconds[1:] == [2.0, 3.0]
-    assert not [d for d in report.differences if d.kind in ("settings", "versions")]
-
-
 def test_compressed_logs_are_equal_whatever_their_names_and_damaged_ones_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()

@@ -171,6 +171,8 @@ def test_of_the_logs_in_a_folder_the_newest_is_shown(tmp_path: Path) -> None:
         file.write_text("no record\n")
     with pytest.raises(FileNotFoundError, match="no trace logs in "):
         load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        load(tmp_path / "none")
 
 
 def test_a_file_beside_a_log_is_no_log(tmp_path: Path) -> None:

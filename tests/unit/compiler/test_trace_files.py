@@ -214,13 +214,6 @@ def test_what_is_no_trace_is_one_clear_line(name: str, content: str, words: str,
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_there_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no trace logs"):
-        load(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        load(tmp_path / "none")
-
-
 def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
     _, trace = traced
     code = (
