@@ -369,8 +369,8 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     if (profile.profiled_seconds or 0.0) > _DISTURBED * profile.median_seconds:
         profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guard_seconds = [], [], {}, [], None
         long, short = map(time_text, (profile.profiled_seconds or 0.0, profile.median_seconds))
-        words = f"a call took {long} under the profiler, {short} without it: something else keeps the machine busy"
-        profile.notes.append(f"{words}; where the time goes, and what breaks cost, is unknown")
+        words = f"a call took {long} under the profiler, {short} without it"
+        profile.notes.append(f"{words}: where the time goes, and what breaks cost, is unknown")
     if not measured.marked and any(g.ops for g in report.graphs):
         profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
     profile.notes += _doubts(measured)
@@ -391,8 +391,7 @@ def _doubts(measured: Measurement) -> list[str]:
     """A sentence on what makes the figures uncertain, if anything does."""
     kinds = {"compiled": quartiles(measured.compiled), "eager": quartiles(measured.eager)}
     found = [f"{kind} {time_text(low)} to {time_text(high)}" for kind, (low, high) in kinds.items() if high > 1.5 * low]
-    why = "something else keeps the machine busy, or the call does not always do the same; the figures are rough"
-    return [f"the calls took very different times (half of them {', '.join(found)}): {why}"] if found else []
+    return [f"the calls took very different times (half of them {', '.join(found)}): the figures are rough"] if found else []
 
 
 def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payback, int | None]:

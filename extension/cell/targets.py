@@ -98,15 +98,16 @@ def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, b
 
 
 def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
-    """A note on a cell that called nothing that could be compiled, and what to do.  `namespace`: the user's, after the cell."""
+    """A note on a cell that called nothing that it compiles, and what to do.  `namespace`: the user's, after the cell."""
     decorators = {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
     found = [d for d in defined if d.refused is None and d.name not in decorators]
     found += [d for d in defined if marks.is_compiled(namespace.get(d.name))]
-    why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
     if not found:
-        return f"{why}."
-    name, call = found[-1].name, "(...)" if found[-1].kind == "function" else "(...)(x)"  # it may call those above
-    return f"{why}: add a call, {name}{call}; where other code makes it, try -f {name}."
+        return "nothing was compiled: of what the cell defines, its own statements called nothing that is compiled by itself."
+    name, kind = found[-1].name, found[-1].kind  # it may call those above
+    what, call = (name, "(...)") if kind == "function" else (f"an instance of {name}", "(...)(x)")
+    advice = f"add a call, {name}{call}; -f {name} gives the compiler the calls that other code makes, too"
+    return f"nothing was compiled: no statement of the cell called {what} directly: {advice}."
 
 
 # -- objects of a name ----------------------------------------------------------------------------

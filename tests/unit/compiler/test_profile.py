@@ -133,7 +133,7 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     measured = profiles.Measurement(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3], eager=[1e-3] * 5)
     found = profiled(measured)
     rough = "the calls took very different times (half of them {})"
-    assert [note.partition(":")[0] for note in found.notes] == [rough.format("compiled 1.0 ms to 9.0 ms")]
+    assert found.notes == [rough.format("compiled 1.0 ms to 9.0 ms") + ": the figures are rough"]  # why is not known
     measured.compiled = [0.5e-3] * 5
     found = profiled(measured)
     assert (found.median_seconds, found.profiled_seconds, found.notes) == (0.5e-3, 1e-3, [])
@@ -163,9 +163,7 @@ def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -
     measured = profiles.Measurement(events=[call, graph], compiled=[81e-6] * 5, eager=[81e-6] * 5)
     found = profiled(measured)
     assert (found.segments, found.shares, found.breaks, found.guard_seconds) == ([], {}, [], None)
-    assert found.notes[0].startswith(
-        "a call took 4.5 ms under the profiler, 81 µs without it: something else keeps the machine"
-    )
+    assert found.notes[0].startswith("a call took 4.5 ms under the profiler, 81 µs without it: where the time goes")
     assert "under torch.profiler (4.5 ms a call): unknown" in str(Report(profile=found))
     measured.compiled = [2e-3] * 5
     assert profiled(measured).shares

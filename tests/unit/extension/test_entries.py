@@ -88,10 +88,15 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["async def f(x): return x", "y = x * 2"], "called nothing of it that can be compiled, so nothing was compiled."),
-        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x); where other code makes it, try -f M."),
-        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "call, f(...); where other code makes it, try -f f."),
-        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...); where other code makes it, try -f f."),
+        (["async def f(x): return x", "y = x * 2"], "its own statements called nothing that is compiled by itself."),
+        ([*M, "m = M()"], "no statement of the cell called an instance of M directly: add a call, M(...)(x); -f M gives"),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "called f directly: add a call, f(...); -f f gives"),
+        (
+            ["def f(x): return x + 1", "list(map(f, [x]))"],
+            "f(...); -f f gives the compiler the calls that other code makes, too.",
+        ),
+        # `T.fit`, which the cell calls, can be compiled
+        (["class T:", "    def fit(self, x): return f(x)", "def f(x): return x + 1", "T().fit(x)"], "called f directly: add"),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
     ],
 )
@@ -215,8 +220,8 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
-    why = "the cell's own statements called nothing of it that can be compiled, so nothing was compiled"
-    assert report.notes == [f"{why}: add a call, fn(...); where other code makes it, try -f fn."]
+    advice = "add a call, fn(...); -f fn gives the compiler the calls that other code makes, too."
+    assert report.notes == [f"nothing was compiled: no statement of the cell called fn directly: {advice}"]
     shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
     assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
 
