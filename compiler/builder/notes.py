@@ -17,7 +17,7 @@ from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, l
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
-from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, module_of
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, module_of, origin
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
 _SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
@@ -119,7 +119,8 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, 
         outside.pop()
     outside += operation
     calls = [at.entry(cell_of) for at in outside]
-    file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
+    own = [at for at in calls if origin(at.file) != "python"] or calls
+    file, line = (own[-1].file, own[-1].line) if own else (None, None)
     report.error = Failure(
         type=type(error).__name__, message=message.split("\n\nfrom user code:", 1)[0].strip(), file=file, line=line,
         origin="compiler" if refused else "user", cell=cell_of(file) if file is not None else None,

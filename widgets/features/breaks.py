@@ -165,13 +165,12 @@ def advice(report: Report, b: Break) -> list[str]:
         if fit != steps or owner == "torch":
             fit.append(f"The line is in {owner}'s own code: move the call that leads to it out of the compiled code.")
         steps = fit
-    what = "line" if caller is None else "call that leads here"
+    what = "line" if caller is None and owner is None else "call that leads here"
     known = (
         (is_false, "Change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
         (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
-        ("does not know how to trace the builtin" in b.explanation,
-         "Call it outside of the compiled code, and pass its result in."),
+        ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
         (is_sparse, "No graph can have such a tensor: move what uses it out of the compiled code, or make it dense."),

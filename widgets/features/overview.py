@@ -37,7 +37,7 @@ _TYPES = {
     "Data-dependent branching": ("a condition depends on a tensor's value",
         "move it out of the compiled code, or, for an `if`, use `torch.where` or `torch.cond`"),
     "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
-        "move the call out of the compiled code, and pass its result in"),
+        "move the call out of the compiled code"),
     "Data dependent operator": ("an operator returns a number or flag that depends on values",
         "move the call out of the compiled code, or use a tensor instead, in `torch.where` or `torch.cond`"),
 }  # fmt: skip

@@ -179,6 +179,9 @@ def test_a_call_that_fails_in_torchs_code_is_to_be_corrected_and_a_break_before_
     shell("def log(s): print(s)", "def f(x):", "    log('a')", "    return x.view(7)")  # log has no frame of its own
     words = shell("%%compile --view text", "f(torch.ones(3))").text
     assert (words.count("raised an error when it ran"), words.count("ended the call here")) == (1, 0)
+    words = shell("%%compile --view text", "import json", "def f(x):", "    return json.dumps(x)", "f(torch.ones(3))").text
+    assert "✗ TypeError at In[" in words  # not in Python's module, of which no line is to be corrected either
+    assert "→ The line raised an error" not in words
 
 
 def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come() -> None:
