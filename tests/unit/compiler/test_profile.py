@@ -176,6 +176,8 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert (found.verdict.payback, found.verdict.payback_calls) == ("unclear", None)
     assert "which is faster is unclear" in verdict_words(found)
     assert "times as fast" not in verdict_words(found)
+    sped_up = profiles.Measurement(events=[call], compiled=[0.3] * 5, eager=[0.2] * 5)  # it takes 1 ms under the profiler
+    assert profiled(sped_up).verdict.payback == "unclear"
     busy.eager = [second + 1 for second in busy.eager]
     assert re.search(r"times as fast; compiling pays for itself after \d calls$", verdict_words(profiled(busy)))
     # it took time to compile, and runs outside of the measured call
