@@ -106,14 +106,6 @@ def middle(x):
 def fn(x):
     return middle(x)
 """, {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), hits=(4,), resumes=2),
-    Program("allowed_in_a_with_block", """
-@compiled
-def fn(x):
-    x = x + 1
-    with torch._dynamo.error_on_graph_break(False):
-        torch._dynamo.graph_break()
-    return x + 2
-""", {"error_on_graph_break": True}, graphs=((3,), (6,)), breaks=((5, "resumed"),), resumes=1),
     Program("allowed_by_patching_a_library", """
 class Foreign(torch.nn.Module):
     def forward(self, x):
@@ -144,46 +136,6 @@ def fn(x):
     torch._dynamo.graph_break()
     return middle(x)
 """, graphs=((12,),), breaks=((13, "resumed"), (4, "raised")), resumes=1, error="Unsupported"),
-    Program("a_with_block_reaches_into_calls", """
-def inner(x):
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x + 2
-
-def middle(x):
-    with torch._dynamo.error_on_graph_break(False):
-        return inner(x)
-
-@compiled
-def fn(x):
-    return middle(x)
-""", {"error_on_graph_break": True}, graphs=((2,), (4,), ()), breaks=((3, "resumed"),), hits=(3,), resumes=2),
-    Program("regions_nest", """
-def inner(x):
-    x = x + 1
-    with torch._dynamo.error_on_graph_break(False):
-        torch._dynamo.graph_break()
-    return x + 2
-
-def middle(x):
-    with torch._dynamo.error_on_graph_break(True):
-        return inner(x)
-
-@compiled
-def fn(x):
-    return middle(x)
-""", graphs=((2,), (5,)), breaks=((4, "resumed"),), resumes=2),
-    Program("fullgraph_wins_over_an_allow", """
-@torch._dynamo.error_on_graph_break(False)
-def inner(x):
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x + 2
-
-@compiled
-def fn(x):
-    return inner(x)
-""", {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
     Program("an_inner_fullgraph_refuses", """
 @torch.compile(fullgraph=True, backend="eager")
 def inner(x):

@@ -119,6 +119,7 @@ def test_nothing_is_cut_at_any_width(open_page: OpenPage, live: bool, name: str)
         look("open", width)
     for tab in shown.tabs():
         look(tab, 668)
+    assert shown.page.evaluate("() => window.pwned") is None
     shown.page.screenshot(path=shot_path(f"widths-{name}-{'live' if live else 'page'}"), full_page=True)
     assert not any(faults.values()), faults
 

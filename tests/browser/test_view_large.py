@@ -8,12 +8,6 @@ from browser.lab import shot_path
 from browser.view_pages import OpenPage, grave_faults, sample
 
 
-def test_a_small_report_has_no_overview(open_page: OpenPage) -> None:
-    shown = open_page("loop", width=1200)
-    expect(shown.root.locator(".dyn-over")).to_be_hidden()
-    expect(shown.root.locator(".dyn-brow").first).to_be_visible()
-
-
 def test_what_to_do_first_and_the_causes_lead_to_their_places(open_page: OpenPage) -> None:
     shown = open_page("model", width=1200)
     expect(shown.root.locator(".dyn-brow")).to_have_count(0)
@@ -153,6 +147,9 @@ def test_the_whole_graph(open_page: OpenPage) -> None:
     expect(whole).to_have_attribute("aria-pressed", "true")
     assert shown.root.locator(".dyn-split .dyn-node").count() > few
     assert shown.selected() == [selected]
+    pane = shown.root.locator(".dyn-pane").bounding_box()
+    head = shown.node(selected).locator("text").first.bounding_box()
+    assert pane["y"] < head["y"] < pane["y"] + pane["height"]
     assert (
         shown.root.evaluate("root => { const p = root.querySelector('.dyn-pane'); return p.scrollWidth - p.clientWidth; }") <= 1
     )

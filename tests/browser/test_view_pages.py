@@ -114,29 +114,6 @@ def test_parts_of_an_fx_graph_open_by_mouse_and_keyboard(open_page: OpenPage) ->
     assert status.inner_text() == "model.layers.8: 12 nodes"
 
 
-def test_of_many_frames_those_around_the_selected_one_are_shown_and_all_on_demand(open_page: OpenPage) -> None:
-    shown = open_page("many")
-    nodes = shown.root.locator(".dyn-split .dyn-node")
-    around = nodes.count()
-    whole = shown.root.get_by_role("button", name="Whole graph")
-    expect(whole).to_have_attribute("aria-pressed", "false")
-    shown.root.locator(".dyn-brow").nth(60).click()
-    assert shown.selected() == ["b60"]
-    assert nodes.count() < 2 * around
-    whole.click()
-    expect(whole).to_have_attribute("aria-pressed", "true")
-    assert nodes.count() == 101 + 100 + 100  # frames, graphs, breaks
-    pane, head = shown.root.locator(".dyn-pane").bounding_box(), shown.node("b60").locator("text").first.bounding_box()
-    assert pane["y"] < head["y"] < pane["y"] + pane["height"]
-    assert shown.overflowing() == []
-    assert grave_faults(shown.page, "html") == []
-    shown.page.screenshot(path=shot_path("page-whole-graph"), full_page=True)
-    shown.node("b60").focus()
-    shown.page.keyboard.press("ArrowDown")
-    shown.page.keyboard.press("Enter")
-    assert shown.selected() == ["f61"]
-
-
 HOSTS = {
     "colab": ("<html theme='dark' style='--colab-primary-surface-color:#383838;--colab-primary-text-color:#fefefe'><body>",
               "dark", "rgb(56, 56, 56)"),

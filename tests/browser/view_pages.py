@@ -53,15 +53,6 @@ x = torch.ones(4)
 outer(x)
 looped(x)
 scaled(x, 2), scaled(x, 3)"""
-#: shows a view of a hand-made report; `samples.py` has them by name
-SAMPLE = f"""import sys
-sys.path.insert(0, {str(SAMPLES)!r})
-from samples import SAMPLES
-from dynascope.widgets.view import View
-View(SAMPLES["{{name}}"]())"""
-STATIC = """from IPython.display import display
-from dynascope.widgets.render.static_output import to_mimebundle
-display(to_mimebundle(SAMPLES["hostile"]()), raw=True)"""
 VIEWS = """from ipywidgets.widgets import widget
 views = [w for w in widget._instances.values() if type(w).__name__ == "View"]
 """

@@ -22,9 +22,9 @@ HERE = Path(__file__).parent
 #: what the keys of caches are made of: as long as the rest of a log together
 _COMPONENTS = re.compile(rb'"components": \[\s*(?:"(?:[^"\\]|\\.)*"(?:,\s*)?)*\s*\]')
 
-BREAKS = """
-import torch
-
+#: what each log is of; where it imports nothing, `import torch` stands above it
+PROGRAMS = {
+    "breaks": """
 def inner(x):
     torch._dynamo.graph_break()
     return x * 2
@@ -58,10 +58,8 @@ for g in wrong, strict:
         g(torch.ones(3))
     except (ValueError, RuntimeError):
         pass
-"""
-RECOMPILES = """
-import torch
-
+""",
+    "recompiles": """
 @torch.compile(backend="eager")
 def f(x, n):
     return x * n + x.shape[0]
@@ -72,28 +70,22 @@ with torch._dynamo.config.patch(recompile_limit=2):
     g = torch.compile(lambda x, by: x * by, backend="eager", dynamic=False)
     for i in range(4):
         g(torch.ones(2), i + 0.5)
-"""
-TRAINING = """
-import torch
-
+""",
+    "training": """
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
 step = torch.compile(model, backend="aot_eager")
 step(torch.ones(2, 4)).sum().backward()
-"""
-INDUCTOR = """
-import torch
-
+""",
+    "inductor": """
 @torch.compile
 def f(x, w):
     return (x @ w).relu() + 1
 
 f(torch.ones(4, 4), torch.ones(4, 4, requires_grad=True)).sum().backward()
 f(torch.ones(4, 4), torch.ones(4, 4))
-"""
-AUTOGRAD = """
-import torch
-
+""",
+    "compiled_autograd": """
 @torch.compile(backend="aot_eager")
 def f(x):
     return (x * 2).sin().sum()
@@ -101,10 +93,8 @@ def f(x):
 x = torch.ones(3, requires_grad=True)
 with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
     f(x).backward()
-"""
-RESETS = """
-import torch
-
+""",
+    "reset": """
 def inner(x):
     torch._dynamo.graph_break()
     return x + 2
@@ -118,10 +108,8 @@ torch.compile(f, backend="eager")(torch.ones(3))
 torch._dynamo.reset()
 inner = torch.compile(inner, backend="eager")
 f(torch.ones(3))
-"""
-ERRORS = """
-import torch
-
+""",
+    "errors": """
 def broken(graph, inputs):
     raise RuntimeError("this backend never works")
 
@@ -138,19 +126,15 @@ for h in f, g:
         h(torch.ones(1))
     except Exception:
         pass
-"""
-STRICT_EXPORT = """
-import torch
-
+""",
+    "strict_export": """
 class Net(torch.nn.Module):
     def forward(self, x):
         return x.relu() + 1
 
 torch.export.export(Net(), (torch.ones(3),), strict=True)
-"""
-EXPORT = """
-import torch
-
+""",
+    "export": """
 class Net(torch.nn.Module):
     def forward(self, x):
         return x.relu() + 1 if x.shape[0] > 3 else x
@@ -159,18 +143,16 @@ try:
     torch.export.export(Net(), (torch.ones(8),), dynamic_shapes=({0: torch.export.Dim("n", min=4)},), strict=False)
 except Exception as error:
     print(error)
-"""
-AOTINDUCTOR = """
-import torch
-
+""",
+    "aotinductor": """
 class Net(torch.nn.Module):
     def forward(self, x):
         return x.relu() + 1
 
 program = torch.export.export(Net(), (torch.ones(3),), strict=False)
 torch._inductor.aoti_compile_and_package(program, package_path="net.pt2")
-"""
-RANKS = """
+""",
+    "ranks": """
 import os, sys, torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -188,8 +170,8 @@ def run(rank):
 
 if __name__ == "__main__":
     mp.spawn(run, nprocs=2)
-"""
-DDP = """
+""",
+    "ddp": """
 import os, torch
 import torch.distributed as dist
 
@@ -199,8 +181,8 @@ layers = [torch.nn.Linear(600, 600) for _ in range(4)]
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=1)
 torch.compile(model, backend="aot_eager")(torch.ones(2, 600)).sum().backward()
 dist.destroy_process_group()
-"""
-THREADS = """
+""",
+    "threads": """
 import threading, torch
 
 def run(n):
@@ -214,8 +196,8 @@ for t in threads:
     t.start()
 for t in threads:
     t.join()
-"""
-COMPILE_TIME = """
+""",
+    "compile_time": """
 import threading, torch
 
 class Block(torch.nn.Module):
@@ -246,8 +228,8 @@ for t in threads:
     t.start()
 for t in threads:
     t.join()
-"""
-AUTOTUNING = """
+""",
+    "autotuning": """
 import torch
 import torch._inductor.config
 
@@ -255,13 +237,8 @@ torch._inductor.config.freezing = True
 tuned = torch.compile(torch.nn.Linear(16, 16), options={"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN"})
 with torch.no_grad():
     tuned(torch.ones(8, 16))
-"""
-PROGRAMS = {
-    "breaks": BREAKS, "recompiles": RECOMPILES, "training": TRAINING, "inductor": INDUCTOR, "compiled_autograd": AUTOGRAD,
-    "reset": RESETS, "errors": ERRORS, "strict_export": STRICT_EXPORT, "export": EXPORT, "aotinductor": AOTINDUCTOR,
-    "ranks": RANKS, "ddp": DDP, "threads": THREADS,
-    "compile_time": COMPILE_TIME, "autotuning": AUTOTUNING,
-}  # fmt: skip
+""",
+}
 #: their traces have all chromium events
 WITH_EVENTS = ("compile_time", "autotuning")
 
@@ -281,7 +258,8 @@ def main(names: list[str]) -> None:
 def run(name: str, folder: Path) -> list[bytes]:
     """The logs that a program writes, one for each process, in the order of their names."""
     program = folder / f"{name}.py"
-    program.write_text(PROGRAMS[name].lstrip(), encoding="utf-8")
+    text = PROGRAMS[name].lstrip()
+    program.write_text(text if text.startswith("import ") else f"import torch\n\n{text}", encoding="utf-8")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TORCH", "XDG"))}
     environment |= {
         "TORCH_TRACE": str(folder / "trace"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),

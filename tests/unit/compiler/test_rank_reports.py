@@ -167,6 +167,12 @@ def test_a_planted_difference_is_found_where_it_is(name: str) -> None:
         report.expect("ranks=alike")
 
 
+def test_a_recompile_that_one_rank_lacks_is_told_with_its_cause() -> None:
+    report = with_difference(no_recompile, ranks=3)
+    assert "4 before, 6 now" in str(report.differences[0].reference)
+    assert "recompiled on ranks 0, 1: " in str(report)
+
+
 def test_a_thousand_ranks_that_are_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times, ids, paths, addresses, devices, names of process groups and values of failed guards are each rank's own."""
     records = []

@@ -291,18 +291,6 @@ def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
 # -- --check ---------------------------------------------------------------------------------------------------
 
 
-def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
-    shell("w = torch.ones(3, requires_grad=True)", "calls = []")
-    report = shell.report("%%compile --check", "def f(x, w):", "    x.add_(1)", "    return (x * w).sum()", "f(x, w)")
-    assert report.check.agrees is True, report.check
-    assert report.check.compared == {"values": 1, "effects": 2, "gradients": 1}
-    assert torch.equal(shell.ns["x"], torch.full((3,), 2.0))
-    assert shell.ns["w"].grad is None
-    assert any(note.startswith("check: compiled and eager agree") for note in report.notes)
-    assert type(report).from_dict(report.to_dict()).check == report.check
-    assert shell.report("%%compile --check", "y = x + 1", "y * 2").check.agrees is True
-
-
 def test_what_a_repeated_call_compiles_is_not_in_the_report(shell: Any) -> None:
     report = shell.report(
         "%%compile --check", "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.0))",

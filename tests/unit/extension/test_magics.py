@@ -67,17 +67,6 @@ def test_syntax_error_looks_like_a_plain_cells(shell):
     assert "showsyntaxerror" not in vars(shell.ip)
 
 
-def test_traceback_has_the_users_frames_only(shell):
-    done = shell("%%compile", "def g(x):", "    y = x + 1", "    torch._dynamo.graph_break()", "    return y.nope", "g(x)")
-    assert type(done.error) is AttributeError
-    shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
-    number = shell.number
-    assert shown == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 5, in g(x)"]
-    done = shell("%%compile", "y = x + 1", "torch._dynamo.graph_break()", "z = y / 2", "1 / 0")
-    shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
-    assert shown == [f"Cell In[{shell.number}], line 5"]
-
-
 def test_compilers_error_keeps_its_type_and_the_report_is_there(shell):
     done = shell("%%compile --fullgraph", "def f(x):", "    torch._dynamo.graph_break()", "    return x", "f(x)")
     assert type(done.error).__module__ == "torch._dynamo.exc"

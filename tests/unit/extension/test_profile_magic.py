@@ -43,13 +43,6 @@ def test_what_cannot_be_undone_is_said_and_output_of_the_repeated_calls_is_held_
     assert done.text.count("x\n") == 1
 
 
-def test_what_a_reset_has_dropped_is_not_measured(shell):
-    shell("%%compile", "def before(a):", "    return a + 1", "before(x)")
-    report = shell.report("%%compile --profile", "def f(a):", "    return a * 2", "f(x)", "torch._dynamo.reset()")
-    assert report.profile is None
-    assert any("torch._dynamo.reset() was called after the call" in note for note in report.notes)
-
-
 def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     report = shell.report(
         "%%compile --profile 1 --inputs sizes --keep",

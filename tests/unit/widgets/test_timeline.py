@@ -6,7 +6,7 @@ import pytest
 from observed import profiled
 
 from dynascope.compiler.lab.slices import profile_of
-from dynascope.compiler.report import InputRun, Report
+from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -40,15 +40,3 @@ def test_the_dearest_break_stands_first_with_its_cost(report: Report) -> None:
 def test_without_a_profile_there_is_no_time_line() -> None:
     assert view_model(Report())["time"] is None
     assert "run time" not in to_text(Report(), colour=False, width=100)
-
-
-def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Report) -> None:
-    report.inputs = [
-        InputRun(arguments="float32[3]", seconds=1e-3),
-        InputRun(arguments="<b>", outcome="recompiled", frames=["f1"], recompiles=1, compile_seconds=1.0),
-    ]
-    time = view_model(report)["time"]
-    assert [row["id"] for row in time["inputs"]] == ["", "f1"]
-    assert time["inputs_summary"] == "2 inputs: 1 needs another compile (1.00 s)"
-    assert "f1" in view_model(report)["details"]
-    assert "2. <b>: compiled again 1 time: its recompiles say why; all compiles" in to_text(report, colour=False, width=100)
