@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 import torch._logging._internal as torch_logging
-from models import MODELS
+from models import MODELS, bert
 
 from dynascope.compiler.builder.events import Event, RecordingFacts
 from dynascope.compiler.builder.report_builder import build_report
@@ -61,14 +61,6 @@ Work = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]
 def works(quick: bool) -> dict[str, Callable[[], Work]]:
     """Name -> maker of (function or module, arguments, keyword arguments, backend)."""
 
-    def bert() -> Work:
-        import transformers
-
-        config = transformers.BertConfig(
-            hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128, vocab_size=100
-        )  # fmt: skip
-        return transformers.BertModel(config).eval(), (torch.randint(0, 100, (1, 16)),), {}, "eager"
-
     def generate() -> Work:
         import transformers
 
@@ -82,7 +74,7 @@ def works(quick: bool) -> dict[str, Callable[[], Work]]:
     found: dict[str, Callable[[], Work]] = {
         "one break": lambda: (breaking(1), (torch.ones(4),), {}, "eager"),
         "30 breaks": lambda: (breaking(30), (torch.ones(4),), {}, "eager"),
-        "BERT, 2 layers": bert,
+        "BERT, 2 layers": lambda: (*bert(2)(), "eager"),
     }
     found["generate()"] = generate
     if not quick:

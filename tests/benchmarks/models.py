@@ -105,6 +105,12 @@ def _ids(*names: str) -> Callable[[], dict[str, Any]]:
     return lambda: {name: torch.randint(0, 100, (1, 16)) for name in names}
 
 
+def bert(layers: int) -> Callable[[], Model]:
+    """A small BERT."""
+    width = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
+    return _read("BertModel", _ids("input_ids"), num_hidden_layers=layers, **width)
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "transformer of 60 blocks": lambda: (Transformer().eval(), (torch.randint(0, 100, (1, 16)),), {}),
     "UNet": lambda: (UNet().eval(), (torch.rand(1, 3, 64, 64),), {}),
@@ -113,10 +119,7 @@ MODELS: dict[str, Callable[[], Model]] = {
     "Mask R-CNN": _seen("maskrcnn_resnet50_fpn", 160, "detection", min_size=160, max_size=200),
     "Swin": _seen("swin_t", 224),
     "EnCodec": _read("EncodecModel", lambda: {"input_values": torch.rand(1, 1, 2400)}),
-    "BERT, 12 layers": _read(
-        "BertModel", _ids("input_ids"), vocab_size=100, hidden_size=64, num_hidden_layers=12, num_attention_heads=2,
-        intermediate_size=128,
-    ),
+    "BERT, 12 layers": bert(12),
     "T5": _read(
         "T5Model", _ids("input_ids", "decoder_input_ids"), vocab_size=100, d_model=64, d_kv=32, d_ff=64, num_layers=6,
         num_heads=2,

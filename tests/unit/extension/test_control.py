@@ -14,6 +14,7 @@ import torch
 from clicks import Clicks
 from IPython.display import clear_output
 from msgspec import structs
+from unit.compiler.test_numbers_programs import edited, replaces, wrong_gradient
 
 import dynascope
 from dynascope.compiler.report import FlagOrigin
@@ -317,33 +318,17 @@ def test_check_compares_gradients_wherever_parameters_are_reached(shell: Any) ->
 
 
 def test_check_finds_wrong_gradients_of_a_global_module(shell: Any) -> None:
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g * 2
-
-    def wrong(gm: Any, inputs: Any) -> Any:
-        return lambda *args: tuple(Wrong.apply(t) for t in gm(*args))
-
-    torch._dynamo.register_backend(wrong, name="wrong_gradients")
+    with edited(replaces(torch.tanh, wrong_gradient(torch.tanh)))() as backend:
+        torch._dynamo.register_backend(backend, name="wrong_gradients")
     shell("net = torch.nn.Linear(3, 1)")
-    report = shell.report("%%compile --check --backend wrong_gradients", "def f(x): return net(x)", "f(x)")
+    report = shell.report("%%compile --check --backend wrong_gradients", "def f(x): return torch.tanh(net(x))", "f(x)")
     assert report.check.agrees is False
     assert [d.partition(" (")[0] for d in report.check.differences] == ["gradient of net.weight", "gradient of net.bias"]
 
 
 def test_where_numbers_begin_to_differ_is_searched_at_a_click(shell: Any, kernel: Clicks) -> None:
-    def wrong(module: Any, inputs: Any) -> Any:
-        for node in module.graph.nodes:
-            node.target = torch.cos if node.target is torch.tanh else node.target
-        module.recompile()
-        return module.forward
-
-    torch._dynamo.register_backend(wrong, name="cos_for_tanh")
+    with edited(replaces(torch.tanh, torch.cos))() as backend:
+        torch._dynamo.register_backend(backend, name="cos_for_tanh")
     shell("%%compile --check --backend cos_for_tanh", "def f(x):", "    a = torch.sin(x)", "    return torch.tanh(a)", "f(x)")
     assert kernel.view().content["check"]["searchable"]
     kernel.again({"check": "where"})

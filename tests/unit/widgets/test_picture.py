@@ -10,11 +10,12 @@ import xml.dom.minidom
 
 import pytest
 from nbconvert.filters import clean_html
-from samples import SAMPLES, loop, many, one_break
+from samples import SAMPLES, loop, many, one_break, split
 
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout import fx_graph
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.picture import to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 from dynascope.widgets.words import text_width
@@ -80,6 +81,14 @@ def test_a_break_before_a_skipped_resume_function_is_not_drawn_in_it() -> None:
     picture = split_picture(report, Places(report))
     assert "f60" in [shape.id for shape in picture.groups]
     assert [shape.id for shape in picture.boxes if shape.group == "f60"] == ["b60"]
+
+
+def test_tall_drawings_have_columns() -> None:
+    layers = view_model(SAMPLES["layers"]())["details"]["g0"]["parts"][0]["body"]["picture"]
+    assert len({x for x, *_ in layers["boxes"]}) >= 4
+    assert layers["height"] < 20 * len(layers["boxes"])  # a single column is 70 for each
+    breaks = split(many(30))
+    assert breaks.height < 6 * breaks.width
 
 
 def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
