@@ -32,7 +32,7 @@ FULL = (
     "test_rank_children.py", "test_sharded_ranks", "under_the_users_own_torchrun",
     "test_pytest_plugin.py::test_a_failing_block", "in_a_projects_own_tests", "test_papermill", "test_without_subshells",
     "test_a_run_again_can_be_stopped", "test_a_hung_cell_is_killed", "faults_are_named[a time-out]",
-    "faults_are_named[another place]", "faults_are_named[an error", "faults_are_named[a lost break]",
+    "faults_are_named[an error",
     "test_a_script_that_wraps_or_keeps", "test_a_report_that_cannot_be_saved", "the_names_that_python_gives_it",
     "test_steps_are_rehearsed",
     "test_stages.py::test_cold_warm", "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ",

@@ -141,11 +141,6 @@ def test_what_is_stored_holds(stored: Path) -> None:
 FAULTS = {
     "a new break": (2, "report([('print', 1, 'resumed')])", "code cell 3, line 1: a new graph break", "print (resumed)"),
     "a break elsewhere": (2, "report([('print', 1, 'resumed', 'In[2]')])", "code cell 3: a new graph break", "line 1 of In[2]"),
-    "a lost break": (1, "report([])", "code cell 2: a lost graph break", "graph_break() (resumed) at line 4"),
-    "another place": (
-        1, "report([('graph_break()', 1, 'resumed')])",
-        "code cell 2, line 1: a new graph break", "graph_break() (resumed) at line 1",
-    ),
     "an error gone": (3, "x = 0", "code cell 4: an error is gone", "stored: ValueError"),
     "an error new": (4, "x = 1\nraise KeyError('k')", "code cell 5: a new error", "now the cell raises KeyError"),
     "a time-out": (5, "import time; time.sleep(60)", "code cell 6, line 1: timed out after 2 s", "time.sleep(60)"),

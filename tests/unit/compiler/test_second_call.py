@@ -129,16 +129,6 @@ def test_what_torch_has_of_its_own_is_traced_again_where_it_was_skipped() -> Non
     assert first_only(report) == [False, False]
 
 
-def test_a_call_that_cannot_be_repeated_says_nothing() -> None:
-    def draw(x: torch.Tensor, numbers: object) -> torch.Tensor:
-        torch._dynamo.graph_break()
-        return x + next(numbers)  # type: ignore[call-overload, no-any-return]
-
-    report = dynascope.explain(draw, backend="eager", second_call=True)(torch.ones(3), (n for n in range(3)))
-    assert set(first_only(report)) == {None}
-    assert any(note.startswith("second call: not traced: it can reach a generator") for note in report.notes)
-
-
 def test_an_interrupt_ends_the_second_call_and_leaves_the_report() -> None:
     def once(x: torch.Tensor, done: set[str] = set()) -> torch.Tensor:  # noqa: B006
         torch._dynamo.graph_break()
