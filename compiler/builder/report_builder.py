@@ -305,10 +305,6 @@ class _ReportBuilder:
             frame.inlined = self.inlined(frame, ((entry.file, entry.line) for entry in stack))
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
-            for text in dynamo_texts.read_breaks(record.break_texts):
-                if text.file is not None and text.parts:
-                    at = f"{label(text.file, self.cell_of(text.file))}:{text.line}"
-                    self.result.notes.append(f"an earlier attempt to trace {what} broke at {at}: {text.parts[0].reason}")
         elif outcome == "unfinished":
             frame.status, frame.reason = "unfinished", self.facts.no_end_words
             if compile_records.interrupted(record):

@@ -49,6 +49,8 @@ MOVES = "To have other code compiled, move the"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
+#: torch's code that calls modules
+_CALL = re.compile(r"torch[\\/]nn[\\/]modules[\\/]module\.py$")
 _UNKNOWN_NAME = "failed to find name in frame builtins"
 
 
@@ -328,8 +330,15 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
 
 
 def outcome_in_full(places: Places, b: Break) -> str:
-    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do."""
+    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do.
+
+    A function that led to it and has no frame is one that Dynamo leaves alone, such as `Sequential.forward`.
+    """
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
+    frames = places.report.frames
+    known = (_CALL.search(e.file) or any(f.file == e.file and e.function in f.code_name for f in frames) for e in b.stack)
+    for e in [e for e, is_known in zip(b.stack, known, strict=True) if not is_known][: words == "resumed"]:
+        words += f"; {places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
     if eager and eager != [places.function(b.function, b.file, b.line)] and not only_rest_is_eager(places.report, b):
         names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)

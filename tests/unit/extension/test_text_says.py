@@ -191,6 +191,9 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert "may result in an error" not in words, "it ran, and raised none"
     facts = view_model(dynascope.last())["details"][dynascope.last().breaks[0].id]["facts"]
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
+    net = torch.nn.Sequential(torch.nn.ReLU())
+    net[0].register_forward_hook(lambda *_: print(end=""))
+    assert "; forward at container.py:" in text(lambda x: net(x)), "torch compiles no frame of Sequential's"
 
 
 def test_what_made_a_break_an_error() -> None:
