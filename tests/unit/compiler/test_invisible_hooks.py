@@ -12,6 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -174,10 +175,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_changed_source_of_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(*_: Any, **__: Any) -> Any:
-        raise ValueError("the source is not the code that runs")
-
-    monkeypatch.setattr(hooks, "watch", changed)
+    monkeypatch.setattr(hooks, "watch", Mock(side_effect=ValueError("the source is not the code that runs")))
     with observe() as recording:
         assert torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(2)).shape == (2,)
     status = recording.report.hooks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -28,11 +29,8 @@ def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.
 
     before = convert_frame.CatchErrorsWrapper.__call__.__code__
 
-    def interrupted(_: Any) -> Any:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setitem(hooks.POINTS, "entries", interrupted)
+        patch.setitem(hooks.POINTS, "entries", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt), observe():
             pass
     assert convert_frame.CatchErrorsWrapper.__call__.__code__ is before
@@ -41,12 +39,8 @@ def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.
 
 def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = observe()
-
-    def interrupted() -> Any:
-        raise KeyboardInterrupt
-
     recording.__enter__()
-    monkeypatch.setattr(recording, "_cached", interrupted)
+    monkeypatch.setattr(recording, "_cached", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         recording.__exit__(None, None, None)
     assert hook_installer.HOOKS.sinks == {}

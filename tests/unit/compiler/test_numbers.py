@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -217,10 +218,7 @@ def test_a_parameter_that_a_graph_changes_is_no_difference() -> None:
 
 
 def test_a_search_that_takes_too_long_says_what_it_did_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    def takes_long(*_: Any) -> Any:
-        raise TookTooLong
-
-    monkeypatch.setattr(cause, "stage_of", takes_long)
+    monkeypatch.setattr(cause, "stage_of", Mock(side_effect=TookTooLong))
     report = reported(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos))))
     assert report.notes[-1] == "check: What makes it is unknown: the search took more than 120 seconds"
     assert "They differ from" in report.notes[-2]

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -64,9 +65,7 @@ def test_the_warning_names_the_line_of_the_call(more: dict[str, Any]) -> None:
 
 # inside: these three must be reached where a note can be made of them
 def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*args: Any, **keywords: Any) -> None:
-        raise ValueError("no call in the profiler's trace")
-
+    fails = Mock(side_effect=ValueError("no call in the profiler's trace"))
     monkeypatch.setattr(profiles, "profile_of", fails)
     monkeypatch.setattr(check, "words", fails)
     monkeypatch.setattr(inputs, "_complete", fails)
@@ -103,10 +102,7 @@ def test_a_terminal_says_how_far_measuring_is_and_an_interrupt_ends_it(monkeypat
     assert lines[-1] == ""
     assert report.profile is not None
 
-    def interrupted(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(profiles, "plain_events", interrupted)
+    monkeypatch.setattr(profiles, "plain_events", Mock(side_effect=KeyboardInterrupt))
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(2))
     assert report.profile is None
     assert profiles.INTERRUPTED in report.notes

@@ -9,6 +9,7 @@ import pickle
 import weakref
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -112,10 +113,7 @@ def test_reset_in_the_users_code() -> None:
 
 @pytest.mark.parametrize("name", sorted(hooks.POINTS))
 def test_every_hook_can_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_: Any) -> Any:
-        raise AttributeError("gone")
-
-    monkeypatch.setitem(hooks.POINTS, name, gone)
+    monkeypatch.setitem(hooks.POINTS, name, Mock(side_effect=AttributeError("gone")))
     with observe() as recording:
         result = torch.compile(broken, backend="eager")(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 4.0))
@@ -131,9 +129,7 @@ def test_code_that_was_compiled_for_an_object_that_is_gone_is_no_missing_hook() 
 
 
 def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*_: Any) -> Any:
-        raise RuntimeError("our own fault")
-
+    wrong = Mock(side_effect=RuntimeError("our own fault"))
     monkeypatch.setattr(hooks.translators, "summaries", wrong)
     with observe(on_progress=wrong) as recording:
         result = torch.compile(broken, backend="eager")(torch.ones(2))

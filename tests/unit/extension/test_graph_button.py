@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -68,10 +69,7 @@ def test_what_cannot_be_is_said(kernel: Clicks) -> None:
 
 
 def test_an_interrupt_ends_it_and_leaves_the_view_usable(kernel: Clicks, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Report, "run_graph", interrupted)
+    monkeypatch.setattr(Report, "run_graph", Mock(side_effect=KeyboardInterrupt))
     view = click(kernel, "g0")
     kernel.loop.run()
     assert (view.status["text"], view.busy) == ("interrupted", False)

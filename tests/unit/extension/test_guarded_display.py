@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 
@@ -12,14 +14,13 @@ F = ("def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
 LINE = "This report could not be drawn (KeyError: 'n3'); the report is still available as dynascope.last()"
 
 
-def fail(*arguments, **more):
-    raise KeyError("n3")
+FAIL = Mock(side_effect=KeyError("n3"))
 
 
 @pytest.fixture
 def faulty(monkeypatch):
     monkeypatch.delenv("DYNASCOPE_DRAWING_ERRORS")
-    monkeypatch.setattr(Display, "_mimebundle", fail)
+    monkeypatch.setattr(Display, "_mimebundle", FAIL)
 
 
 def test_the_cell_has_its_value(shell, faulty):
@@ -34,7 +35,7 @@ def test_the_cell_has_its_value(shell, faulty):
 
 def test_a_page_that_cannot_be_made_whole_is_saved(shell, monkeypatch, tmp_path):
     monkeypatch.delenv("DYNASCOPE_DRAWING_ERRORS")
-    monkeypatch.setattr("dynascope.widgets.model.split_picture", fail)
+    monkeypatch.setattr("dynascope.widgets.model.split_picture", FAIL)
     shell.ns["x"] = torch.ones(3)
     assert shell(f"%%compile --backend eager --save {tmp_path / 'report.html'}", *F, "f(x)").error is None
     assert "The split graph could not be drawn (KeyError: &#x27;n3&#x27;)" in (tmp_path / "report.html").read_text("utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from samples import hostile, layers, loop, many, model, one_break, recompiled
@@ -16,6 +16,7 @@ from dynascope.widgets.render.static_output import to_mimebundle
 from dynascope.widgets.render.text import to_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
+FAIL = Mock(side_effect=RuntimeError(HOSTILE))
 #: what fails, by the module that calls it
 FAULTS = (
     "model.Places", "features.summary.headline", "model.split_picture", "model.details", "model.source_view",
@@ -71,12 +72,8 @@ def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(words.VARIABLE)
 
 
-def fail(*arguments: Any, **more: Any) -> Any:
-    raise RuntimeError(HOSTILE)
-
-
 def break_it(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr(f"dynascope.widgets.{fault}", fail if fault != "render.page.json" else None)
+    monkeypatch.setattr(f"dynascope.widgets.{fault}", FAIL if fault != "render.page.json" else None)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -104,7 +101,7 @@ def test_hostile_text_is_harmless(make: Callable[[], Report]) -> None:
 
 @pytest.mark.parametrize("fault", ["split_picture", "source_view", "break_rows"])
 def test_one_part_takes_no_other_with_it(fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr(f"dynascope.widgets.model.{fault}", fail)
+    monkeypatch.setattr(f"dynascope.widgets.model.{fault}", FAIL)
     model = view_model(one_break())
     parts = {"split_picture": model["split"]["svg"], "source_view": model["sources"], "break_rows": model["breaks"]}
     assert [part for part, found in parts.items() if not found] == [fault]
@@ -117,7 +114,7 @@ def test_no_part_of_a_large_text_takes_the_rest_with_it(
     fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None
 ) -> None:
     report = model(breaks=12)
-    monkeypatch.setattr(f"dynascope.widgets.render.text.{fault}", fail)
+    monkeypatch.setattr(f"dynascope.widgets.render.text.{fault}", FAIL)
     text = to_text(report, width=110)
     assert text.startswith(report.headline())
     assert "could not be drawn (RuntimeError" in text
@@ -125,16 +122,13 @@ def test_no_part_of_a_large_text_takes_the_rest_with_it(
 
 
 def test_where_nothing_can_be_drawn_the_view_says_so(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.Places", fail)
+    monkeypatch.setattr("dynascope.widgets.model.Places", FAIL)
     model = view_model(one_break())
     assert model["headline"].startswith("This report could not be drawn (RuntimeError: ")
     assert model["first"] in model["details"]
 
 
 def test_an_interrupt_is_not_held_back(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    def interrupted(*arguments: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dynascope.widgets.model.source_view", interrupted)
+    monkeypatch.setattr("dynascope.widgets.model.source_view", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         view_model(one_break())
