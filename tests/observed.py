@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import linecache
 import sys
@@ -23,6 +24,13 @@ def broken(x: torch.Tensor) -> torch.Tensor:
     x = x + 1
     torch._dynamo.graph_break()
     return x * 2
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def loaded(name: str, text: str, **names: Any) -> ModuleType:

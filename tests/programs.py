@@ -8,6 +8,7 @@ The line `@compiled` precedes the function to compile; it stays a decorator for 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -57,11 +58,10 @@ class Program:
         """(line, outcome) of each break that a report has; without columns, equal ones are one."""
         return list(self.breaks if COLUMNS else dict.fromkeys(self.breaks))
 
-    def flags(self) -> str:
-        words = []
-        for name, value in self.options.items():
-            words.append("--" + ("" if value else "no-") + name.replace("_", "-"))
-        return " ".join(words)
+
+def flags(options: Mapping[str, object]) -> str:
+    """Options that are on or off, as the magic takes them."""
+    return " ".join(("--" if on else "--no-") + name.replace("_", "-") for name, on in options.items())
 
 
 def check(program: Program, report: Any, shift: int = 0) -> None:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from interrupted_cells import new_shell
 from observed import loaded
+from programs import flags
 
 import dynascope
 from dynascope.compiler import driver
@@ -56,8 +57,7 @@ def run(ip: Any, cell: str) -> Any:
 
 
 def line_of(program: Program, targets: dict[str, str], source: str) -> str:
-    flags = [("--" if on else "--no-") + name.replace("_", "-") for name, on in program.settings().items()]
-    line = " ".join(["%%compile", *flags, *(f"--region {t}={to}" for t, to in targets.items())])
+    line = " ".join(["%%compile", flags(program.settings()), *(f"--region {t}={to}" for t, to in targets.items())])
     return f"{line}\n{source}"
 
 

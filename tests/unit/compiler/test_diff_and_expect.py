@@ -143,7 +143,7 @@ def test_a_term_that_cannot_be_expected_is_answered_with_all_that_can() -> None:
 
 
 def test_the_first_run_has_no_previous_report_to_compare_with() -> None:
-    with pytest.raises(ValueError, match="diff takes an earlier report"):
+    with pytest.raises(ValueError, match=r"^diff takes an earlier report; report.previous is None after the first run"):
         Report().diff(Report().previous)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
-from observed import broken, seen
+from observed import seen
 from programs import COLUMNS
 
 from dynascope.compiler.capture.recording import observe
@@ -112,14 +112,6 @@ def test_a_generator_is_skipped_with_its_reason() -> None:
         return
     assert [(f.name, f.status) for f in report.frames if f.status == "skipped"] == [("turns", "skipped")]
     assert "generator" in (report.frames[0].reason or "")
-
-
-def test_torchs_own_wrappers_are_nobodys_frames() -> None:
-    report = explain(torch._dynamo.error_on_graph_break(False)(broken), backend="eager")(torch.ones(2))
-    assert report.compiled == ["broken"]
-    assert [f.name for f in report.frames if f.status != "ignored"] == ["broken", "broken"]
-    assert (report.summary.frames, report.summary.graphs, report.summary.breaks, report.summary.resumes) == (2, 2, 1, 1)
-    assert [len(b.hits) for b in report.breaks] == [1]
 
 
 def test_an_optimizers_step_that_the_program_compiles_is_named() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 import torch
+from observed import Terminal
 
 import dynascope
 from dynascope.cli import main
@@ -114,11 +114,6 @@ def test_inlined_functions_bear_their_names_and_those_of_their_classes() -> None
     assert found["Block.forward"] == InlinedFunction(name="Block.forward", file=__file__, line=line, end_line=line + 1)
     parts = {p["key"]: p for p in view_model(report)["details"]["f0"]["parts"]}
     assert {row[0] for row in parts["inlined"]["body"]} == {"helper", "Block.forward"}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from clicks import Clicks
 from example_counts import some
+from programs import flags
 
 import dynascope
 from dynascope.compiler.report import FlagOrigin
@@ -56,7 +57,7 @@ def told(report: Any) -> tuple[list[tuple[int, bool]], int | None]:
     return [(b.line, b.allowed) for b in report.breaks], raised[0] if raised else None
 
 
-def flags(row: Row) -> dict[str, bool]:
+def settings(row: Row) -> dict[str, bool]:
     return ({"fullgraph": True} if row[0] else {}) | ({} if row[1] is None else {"error_on_graph_break": row[1]})
 
 
@@ -65,8 +66,8 @@ def regions(row: Row) -> dict[str, str]:
 
 
 def line(row: Row, targets: dict[str, str] | None = None) -> str:
-    words = ["%%compile", *(("--" if on else "--no-") + name.replace("_", "-") for name, on in flags(row).items())]
-    return " ".join([*words, *(f"--region {target}={to}" for target, to in (targets or {}).items())])
+    words = ["%%compile", flags(settings(row)), *(f"--region {target}={to}" for target, to in (targets or {}).items())]
+    return " ".join(filter(None, words))
 
 
 def test_the_lines_are_those_of_the_breaks() -> None:
@@ -92,7 +93,7 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
 def test_by_run_again_on_warm_code(shell: Any, kernel: Clicks, row: Row) -> None:
     shell("%%compile", *CELL)
     first, count = dynascope.last(), shell.ip.execution_count
-    report = kernel.again(flags(row), regions(row))
+    report = kernel.again(settings(row), regions(row))
     assert told(report) == truth(row)
     assert report.previous is first
     assert shell.ip.execution_count == count

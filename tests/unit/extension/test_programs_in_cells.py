@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from example_counts import some
-from programs import PROGRAMS, Program, check
+from programs import PROGRAMS, Program, check, flags
 
 import dynascope
 
@@ -24,7 +24,7 @@ def skip_where_unlike(program: Program) -> None:
 def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
     shell.ns["torch"] = torch
-    report = shell.report(f"%%compile --view none --backend eager {program.flags()}", program.text())
+    report = shell.report(f"%%compile --view none --backend eager {flags(program.options)}", program.text())
     check(program, report, shift=1)
     own = ["inner"] if program.name == "an_inner_fullgraph_refuses" else []  # called by eager code, behind a break
     assert report.compiled == ["fn", *own]
@@ -45,7 +45,7 @@ def test_observed(program: Program, shell: Any) -> None:
 def test_the_same_cell_twice_has_an_empty_diff(program: Program, options: str, shell: Any) -> None:
     skip_where_unlike(program)
     shell.ns["torch"] = torch
-    lines = (f"%%compile --view none --backend eager {options} {program.flags()}", program.text())
+    lines = (f"%%compile --view none --backend eager {options} {flags(program.options)}", program.text())
     first, second = shell.report(*lines), shell.report(*lines)
     assert second.previous is first
     assert not second.diff(first), str(second.diff(first))
