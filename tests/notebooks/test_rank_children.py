@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import dynascope
 
 SPAWN = """\
@@ -100,10 +98,3 @@ def test_forked_processes_of_a_launcher(tmp_path: Path) -> None:
     assert report.rank(1).error == "ValueError: wrong"
     assert report.differences[0].kind in ("constant", "graph")
     assert "rank 1 failed: ValueError: wrong" in printed
-
-
-def test_a_block_without_ranks_says_so() -> None:
-    with dynascope.record_ranks() as job:
-        pass
-    with pytest.raises(LookupError, match="has started no rank in the block"):
-        assert job.report

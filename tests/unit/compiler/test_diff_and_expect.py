@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from msgspec.structs import replace
-from observed import broken
+from observed import broken, seen
 
-import dynascope
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Break, Hit, InputRun, Report
 from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
@@ -85,12 +84,7 @@ def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new(
         torch._dynamo.graph_break()
         return x * 2
 
-    reports = []
-    for _ in range(2):
-        with dynascope.observe() as recording:
-            f(torch.ones(2))
-        reports.append(recording.report)
-    first, again = reports
+    first, again = (seen(lambda: f(torch.ones(2))) for _ in range(2))
     difference = again.diff(first)
     assert difference.not_met == first.breaks
     known = "this run ran code that was compiled before it: a break that it does not have is not known to be gone"

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed
-from observed import broken
+from observed import broken, seen
 from torch.distributed import _functional_collectives as functional_collectives
 
-from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
@@ -48,9 +47,7 @@ def test_a_process_group_changes_nothing_in_the_report(process_group: None) -> N
 def ddp_report(layers: torch.nn.Module | None = None, bucket_cap_mb: float = 1) -> Report:
     inner = layers or Layers()
     model = torch.nn.parallel.DistributedDataParallel(inner, bucket_cap_mb=bucket_cap_mb)  # type: ignore[no-untyped-call]
-    with observe() as recording:
-        torch.compile(model, backend="aot_eager")(torch.ones(2, 512)).sum().backward()
-    return recording.report
+    return seen(lambda: torch.compile(model, backend="aot_eager")(torch.ones(2, 512)).sum().backward())
 
 
 def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from msgspec.structs import replace
+from observed import seen
 
 import dynascope
 from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData, Segment
@@ -55,10 +56,7 @@ def test_a_function_its_resume_functions_and_its_versions_are_one_call() -> None
 
 def test_recompiled_versions_are_counted_on_the_same_call() -> None:
     compiled = torch.compile(inlined, backend="eager", dynamic=False)
-    with dynascope.observe() as seen:
-        for n in (2, 3, 4):
-            compiled(torch.ones(n))
-    (call,) = call_tree(seen.report)
+    (call,) = call_tree(seen(lambda: [compiled(torch.ones(n)) for n in (2, 3, 4)]))
     assert len(call.frames) == 3
     assert call.recompiles == 2
     assert len(call.graphs) == 3
@@ -178,8 +176,8 @@ def test_settings_are_read_from_both_forms_of_hints() -> None:
 
 
 def test_a_list_that_grows_is_the_cause_where_the_grad_mode_alternates_too() -> None:
-    seen = [0]
-    compiled = torch.compile(lambda x: (seen.append(0), x + len(seen)), backend="eager")
+    log = [0]
+    compiled = torch.compile(lambda x: (log.append(0), x + len(log)), backend="eager")
     with dynascope.observe() as recording:
         for number in range(4):
             with torch.set_grad_enabled(number % 2 == 0):

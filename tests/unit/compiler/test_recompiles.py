@@ -160,10 +160,7 @@ def _two(x: torch.Tensor) -> torch.Tensor:
 )
 def test_functions_that_share_code_keep_their_names(targets: list[Any], names: list[str]) -> None:
     """torch recompiles the shared code, and counts it; what is compiled is another function."""
-    with observe() as recording:
-        for target in targets:
-            torch.compile(target, backend="eager")(torch.ones(3))
-    report = recording.report
+    report = seen(lambda: [torch.compile(target, backend="eager")(torch.ones(3)) for target in targets])
     assert [f.name for f in report.frames] == names
     assert [report.frame(r.frame).name for r in report.recompiles] == names[1:]
     assert str(report).splitlines()[0].startswith(", ".join(names))

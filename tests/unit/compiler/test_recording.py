@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch._dynamo
 import torch._logging._internal
-from observed import broken
+from observed import broken, seen
 
 import dynascope
 from dynascope.compiler.capture.recording import observe
@@ -123,9 +123,8 @@ def test_every_hook_can_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_code_that_was_compiled_for_an_object_that_is_gone_is_no_missing_hook() -> None:
     weight = torch.ones(1, requires_grad=True)
     weight.grad = torch.ones(1)
-    with observe() as recording:
-        torch.compile(torch.optim.SGD([weight], 0.5).step, backend="eager")()
-    assert (weight.item(), set(recording.report.hooks.values())) == (0.5, {True})
+    report = seen(torch.compile(torch.optim.SGD([weight], 0.5).step, backend="eager"))
+    assert (weight.item(), set(report.hooks.values())) == (0.5, {True})
 
 
 def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +143,8 @@ def test_a_recording_prints_its_report() -> None:
     assert str(recording) == str(recording.report)
     assert repr(recording) == f"<recording: {recording.report.headline()}>"
     assert repr([recording.report]) == f"[<report: {recording.report.headline()}>]"  # as Python's prompt shows it
-    ranks = dynascope.record_ranks()
+    with dynascope.record_ranks() as ranks:
+        pass
     assert str(ranks).startswith("torch.multiprocessing has started no rank in the block: ")
     assert "object at" not in repr(ranks)
 
@@ -160,9 +160,7 @@ def test_of_code_compiled_before_all_that_ran_is_counted_and_never_without_break
     compiled(torch.ones(2))
     for factor, statuses in ((2.0, ["cached"] * 4), (3.0, ["compiled"] + ["cached"] * 3)):  # noqa: B007
         ran.clear()
-        with observe() as recording:
-            compiled(torch.ones(2))
-        report = recording.report
+        report = seen(lambda: compiled(torch.ones(2)))
         assert [f.status for f in report.frames] == statuses
         assert report.summary.graphs == len(ran) == 3
         assert "graph breaks unknown" in report.headline()
@@ -174,10 +172,9 @@ def test_a_call_that_fits_no_version_at_the_recompile_limit_is_said_to_run_eager
     compiled = torch.compile(lambda x, s: x + len(s), backend="eager")
     for n in range(10):
         compiled(torch.ones(2), "a" * n)
-    with observe() as recording:
-        compiled(torch.ones(2), "a" * 20)
-    assert recording.report.notes == ["<lambda> ran eagerly in this recording: it has reached its recompile limit."]
-    assert "graph breaks unknown" in recording.report.headline()
+    report = seen(lambda: compiled(torch.ones(2), "a" * 20))
+    assert report.notes == ["<lambda> ran eagerly in this recording: it has reached its recompile limit."]
+    assert "graph breaks unknown" in report.headline()
     with observe() as recording, torch.compiler.set_stance("force_eager"):
         compiled(torch.ones(2), "a")
     assert [note.partition(",")[0] for note in recording.report.notes] == ["calls ran eagerly"]
@@ -198,9 +195,8 @@ def test_an_old_version_that_ran_counts_beside_a_new_one_and_its_breaks_are_unkn
     assert [f.status for f in report.frames] == ["compiled", "cached", "cached"]
     assert (report.summary.graphs, report.summary.recompiles) == (2, 1)
     assert "graph breaks unknown" in report.headline()
-    with observe() as recording:
-        compiled(torch.ones(2, 2, 2, 2))
-    assert [f.status for f in recording.report.frames] == ["compiled"], "no other version ran"
+    report = seen(lambda: compiled(torch.ones(2, 2, 2, 2)))
+    assert [f.status for f in report.frames] == ["compiled"], "no other version ran"
 
 
 def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
@@ -210,9 +206,7 @@ def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
     reports = [explain(broken, backend="eager")(torch.ones(2)) for _ in range(12)]
     assert len({report.headline().split("compiled in")[0] for report in reports}) == 1
     assert broken.__code__ is code
-    with observe() as recording:
-        compiled(torch.ones(2))
-    assert [f.status for f in recording.report.frames] == ["cached", "cached"]
+    assert [f.status for f in seen(lambda: compiled(torch.ones(2))).frames] == ["cached", "cached"]
 
 
 def test_other_sizes_in_later_runs_stay_static() -> None:
@@ -230,9 +224,8 @@ def test_sizes_of_earlier_runs_are_known_again_unless_the_code_resets_dynamo(res
     for n in (2, 3):
         compiled(torch.ones(n))
     explain(other, backend="eager")(torch.ones(2))
-    with observe() as recording:  # another backend: compiled anew
-        torch.compile(broken, backend=lambda gm, inputs: gm)(torch.ones(5))
-    sizes = [size for node in recording.report.graphs[0].nodes for size in node.shape or ()]
+    report = seen(lambda: torch.compile(broken, backend=lambda gm, inputs: gm)(torch.ones(5)))  # another one: compiled anew
+    sizes = [size for node in report.graphs[0].nodes for size in node.shape or ()]
     assert any(isinstance(size, str) for size in sizes) is not resets
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from observed import seen
 from torch._dynamo.utils import compilation_time_metrics
 
 from dynascope.compiler.capture.recording import observe
@@ -88,10 +89,9 @@ def test_stages_of_a_graph_are_there_and_a_backward_in_a_later_recording_is_note
 
 
 def test_a_backward_in_the_same_recording() -> None:
-    with observe() as recording:
-        torch.compile(pieces)(*arguments()).backward()
-    assert [g.backward for g in recording.report.graphs] == ["compiled", "compiled"]
-    assert recording.report.notes == []
+    report = seen(lambda: torch.compile(pieces)(*arguments()).backward())
+    assert [g.backward for g in report.graphs] == ["compiled", "compiled"]
+    assert report.notes == []
 
 
 def test_no_backend_stage_with_eager() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import torch
 from msgspec.structs import replace
+from observed import seen
 
-from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import FailedGuard, Frame, Report
 
@@ -172,19 +172,17 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(tmp_path)
     program = importlib.import_module("plain_program")
     torch._dynamo.reset()
-    with observe() as recording:
-        program.run()
-    file = load(trace)
-    forget_unknown_columns(recording.report, file)
-    expected, told = shape(recording.report), shape(file)
+    live, file = seen(program.run), load(trace)
+    forget_unknown_columns(live, file)
+    expected, told = shape(live), shape(file)
     for part in expected:
         assert told[part] == expected[part], part
-    assert callers(file) == callers(recording.report)
-    assert file.compiled == recording.report.compiled == ["f", "Block", "varied"]
-    assert [f.name for f in file.frames] == [f.name for f in recording.report.frames if f.status != "ignored"]
+    assert callers(file) == callers(live)
+    assert file.compiled == live.compiled == ["f", "Block", "varied"]
+    assert [f.name for f in file.frames] == [f.name for f in live.frames if f.status != "ignored"]
     # where the marks in a file go on to the line's end, no end is known
-    for live, found in zip(recording.report.breaks, file.breaks, strict=True):
-        assert (found.end_line, found.end_column) in ((None, None), (live.end_line, live.end_column))
+    for mine, found in zip(live.breaks, file.breaks, strict=True):
+        assert (found.end_line, found.end_column) in ((None, None), (mine.end_line, mine.end_column))
 
 
 def test_what_a_file_cannot_know_is_unknown(traced: tuple[Report, Path]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from observed import seen
 
 import dynascope
 from dynascope.compiler.lab import recorded_call
@@ -228,9 +229,7 @@ def test_why_nothing_was_compiled(when: str, stance: Any) -> None:
             report = dynascope.explain(loop, backend="eager", check=True, profile=3)(torch.ones(3))
         assert (report.check, report.profile) == (None, None)
     else:
-        with dynascope.observe() as recording:
-            program(torch.ones(3))
-        words = " ".join(str(recording.report).split())
+        words = " ".join(str(seen(lambda: program(torch.ones(3)))).split())
     assert f'note: calls ran eagerly, because torch.compiler.set_stance("{stance}") was in force' in words
 
 
