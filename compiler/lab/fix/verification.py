@@ -164,7 +164,8 @@ class _Comparison:
         words = "warns" if may_lose_a_device() else ("warns", "raises")  # an assertion in a graph may cost the device
         is_first = in_float64 is None and case.is_eager and found.text.startswith(words)
         if found.is_condition and not is_first:
-            verification.under(place, found)
+            # the backend of the run may keep a check that this one drops
+            verification.under(f"{place}, compiled with {THOROUGH}" if found.is_lost_check and not where else place, found)
         elif variation.remark and not is_first:
             conditions.setdefault(variation.remark, variation.remark)
         elif is_backward and not self.gradients:

@@ -17,6 +17,7 @@ from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Rewrit
 from dynascope.compiler.lab.fix.text_edits import edits_between, with_edits
 
 _PRECISION = "The number has the precision and the range of the tensor's dtype instead of Python's."
+_RAISES = " A failed assert on it raises RuntimeError, from inside the graph."
 #: functions that numpy and `math` both have
 _OF_MATH = ("lcm", "gcd", "prod", "sqrt", "exp", "log", "log2", "log10")
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.AugAssign)
@@ -57,13 +58,14 @@ def _kept(problem: Problem, statement: ast.Assign) -> Candidate:
     rewrite, target, name = Rewrite(problem, statement), statement.targets[0], dotted(statement.targets[0])
     source, (number, function) = rewrite.source, require(number_of(statement.value))
     names = [n for n in source.inside(rewrite.scope, ast.Name) if n.id == name and n is not target]
+    asserts = any(isinstance(around, ast.Assert) for n in names for around in source.ancestors(n))
     require(function in ("item", "float") and len(statement.targets) == 1 and isinstance(rewrite.scope, FUNCTIONS))
     require(names and all(isinstance(n.ctx, ast.Load) and isinstance(source.parent(n), _ARITHMETIC) for n in names))
     kept = grouped(number, source.text_of(number)) + ".detach()"
     # a part of a tensor may be written to later
     kept += ".clone()" * isinstance(number, ast.Name | ast.Attribute | ast.Subscript)
     changes = [(source.start(statement.value), source.end(statement.value), kept)]
-    made = rewrite.candidate("Keep the number a tensor", changes, _PRECISION)
+    made = rewrite.candidate("Keep the number a tensor", changes, _PRECISION + _RAISES * asserts)
     text, tests, assumptions = with_edits(problem.source, made.edits), dict[Condition, None](), {made.assumption: None}
     while (branch := _first_branch(text, problem, name)) is not None:
         text = _with_safe_divisors(Rewrite(replace(problem, source=text), branch), branch, name)

@@ -39,8 +39,8 @@ _SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 #: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
-#: in a node's code: the expression that it checks; one that only bounds a size, and so never fails
-_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"expression u\d+ (>= 0|<= \d+) on node")
+#: in a node's code: the expression that it checks; one that bounds a size, and so never fails, or, from above, also a number
+_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"expression (u\d+) (>= 0|<= \d+) on node")
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -82,7 +82,10 @@ def conditions(report: Report, before: Report, text: Callable[[str], str]) -> di
     `before`: the report of the unchanged program, whose own graphs may have checks; `text` returns the text of a file.
     """
     known = {node.code for graph in before.graphs for node in graph.nodes}
-    nodes = [n for g in report.graphs for n in g.nodes if n.code not in known and not _OF_SIZES.search(n.code)]
+    every = [n for g in report.graphs for n in g.nodes]
+    numbers = {(n.dtype or "")[4:-1] for n in every if n.target == "item"}
+    sizes = {n.code for n in every if (s := _OF_SIZES.search(n.code)) and (s[2] == ">= 0" or s[1] not in numbers)}
+    nodes = [n for n in every if n.code not in known | sizes]
     checks = [(n, c[1]) for n in nodes if "_assert" in n.target and (c := _CHECK.search(n.code)) and c[1] != "True"]
     # eager mode makes those of `torch._check(n > 2)`, too; they are in the graph at the line of `n`, as well, as `u0 >= 3`
     lines = [(c, text(n.file or "").split("\n")[(n.line or 1) - 1 :][:1]) for n, c in checks]
