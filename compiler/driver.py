@@ -136,7 +136,7 @@ class Run:
                     names = ["check", "profile"] if is_refusal(error) else ["check", "profile", "second_call", "fix"]
                     asked = [n for n in names if getattr(self._fix or self._chosen, n) and getattr(report, n, None) is None]
                     missing = " or ".join(asked).replace("_", " ")
-                    report.notes += [f"The run ended with {type(error).__name__}, so there is no {missing}"] if asked else []
+                    report.notes += [f"The run ended with {type(error).__name__}, so no {missing} was made"] if asked else []
             finally:  # also if the user interrupts the calls
                 self.recording.show_progress()  # no stage any more
                 report.notes[:] = dict.fromkeys([*report.notes, *(note for call in self.calls.kept for note in call.notes)])
@@ -213,8 +213,8 @@ class Run:
                     is_whole=refusal(report, self.calls) is None, on_progress=show,
                 )  # fmt: skip
                 found = self.user_code(search.run)
-            elif report.breaks and not self.calls.refusals:
-                found.notes.append("No change was tried: only calls of what dynascope itself compiles are repeated")
+            elif (report.breaks or report.summary.skipped) and not self.calls.refusals:
+                found.notes.append("No change was tried: what dynascope itself compiles has no graph break and no recompile")
             annotate_fixes(report, found, self.calls, cells)
             if found.again is not None and self.fix_own is None and not traces:
                 annotate_second_call(report, found.again, self.calls)

@@ -18,6 +18,8 @@ from dynascope.widgets.words import capped, listing, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
+#: calls of one program that differ by more than this factor do not show what a change gains
+_UNEVEN = 1.5
 #: lines of an edit that are shown above and below what changes
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
@@ -93,6 +95,8 @@ def times_with_fixes(report: Report) -> tuple[str, bool]:
     known = report.profile.median_seconds if report.profile is not None else before
     spread = report.profile.spread if report.profile is not None and report.profile.spread else [known]
     low, high = (end * before / known for end in (spread[0], spread[-1]))  # calls of the unchanged program differ as much
+    if high > _UNEVEN * low:
+        return "", False
     was, slower = time_text(before), after > high
     words = f"about {was} a call before and after" if low <= after <= high else f"{was} → {time_text(after)} a call"
     return words + " when compiled anew" * (before != known) + ", which is slower" * slower, slower

@@ -165,12 +165,12 @@ def recommendation(places: Places) -> Recommendation | None:
     slower = _slower(report, profile) if profile is not None else ""
     if not (is_large(report) or ((profile or report.trials or report.fix_set) and (words or report.breaks)) or slower):
         return None
-    hinted = [one for one in words if one.cause.setting is not None]
+    removed = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
+    hinted = [one for one in words if one.cause.setting is not None and not removed.issuperset(one.cause.breaks)]
     untried = [one for one in hinted if one.helps is None]
     tried = _fixes(report) or _trial(report)
     found = report.fixes_to_apply(conditional=True)
     own = [one for one in words if one.breaks and not (one.cause.asked_for or any(fix.chosen for fix in one.considered))]
-    removed = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
     lasting = (one for one in words if one.cause.in_each_call or one.cause.at_limit)
     left = [one for one in lasting if removed.isdisjoint(one.cause.frames)]
     state = found.after.compiled_again if found is not None and not left else []
@@ -225,7 +225,7 @@ def _chosen(places: Places) -> list[str]:
     chosen, summary = [fix for fix in places.report.fixes or () if fix.chosen], fixes_summary(places.report)
     found: list[str] = []
     for fix, row in ((fix, fix_row(fix)) for fix in chosen[:3]):
-        gain = row["gain"] or ("no count changes with it alone" if len(chosen) > 1 else "more is captured")
+        gain = row["gain"] or "no known count changes with it alone"
         told = filter(None, [row["condition"].rstrip("."), gain])  # in this order: the end of a long line is cut off
         found.append(f"Fix: {fix.title} ({fix.verdict}): {'; '.join(told)}.")
     found += [f"{len(chosen) - 3} more, listed with the breaks and recompiles."] if len(chosen) > 3 else []
@@ -241,13 +241,9 @@ def _trial(report: Report) -> Step | None:
     best = trials[-1]
     steps = [WARM_UP] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
-    worth = ""
-    if best.seconds and trials[0].seconds and best.settings and not trials[0].removes:  # both were timed, in equal states
-        joined = "and" if best.seconds < trials[0].seconds else "but"
-        worth = f", {joined} a call takes {time_text(best.seconds)} instead of {time_text(trials[0].seconds)} (backend “eager”)"
     became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks or 'none'}"
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
-    return f"{', then '.join(steps)}: in the repeated calls, {became}{worth}.", dearest
+    return f"{', then '.join(steps)}: in the repeated calls, {became}.", dearest
 
 
 def _gains(report: Report) -> dict[str, float]:

@@ -332,7 +332,7 @@ def test_refusals_are_reported_and_errors_of_the_user_propagate() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         explain(wrong, backend="eager", check=True, profile=1, fix=True)(torch.ones(2))
-    assert "The run ended with ZeroDivisionError, so there is no check or profile or fix" in dynascope.last().notes
+    assert "The run ended with ZeroDivisionError, so no check or profile or fix was made" in dynascope.last().notes
 
 
 def test_compile_takes_the_missing_argument() -> None:

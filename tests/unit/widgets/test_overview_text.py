@@ -152,6 +152,8 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     refused = "The compiler's hint `torch._dynamo.config.capture_scalar_outputs = True` was tried and refused: outputs differ."
     assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1], "a setting is in force for all"
     assert refused in advice(report)["more"]
+    report.fixes.append(Fix(id="x1", title="Choose", verdict="verified", removes=[b.id for b in scalars]))
+    assert "hint" not in str(advice(report)["more"]), "nobody needs it any more"
     report.fixes, report.settings = None, {}
     assert "--" not in str(advice(report)), "a script that is only observed has no such flags"
 
@@ -410,13 +412,9 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
     assert found["id"] == "b0"
     assert f"Set `{SCALARS} = True`: in the repeated calls, 12 graph breaks become 8." in found["more"][0]
     report.trials[-1].removes.append("b0")
-    report.trials[0].seconds, report.trials[1].seconds = 1.0, 0.8
     found = advice(report)
     assert found["first"].startswith(f"set `{SCALARS} = True`")
-    assert "become 8, and a call takes 0.80 s instead of 1.00 s (backend “eager”)." in found["first"]
     assert found["id"] == "b0", "the view opens on the break that costs most of those that go"
-    report.trials[1].seconds = 1.2
-    assert "become 8, but a call takes 1.20 s instead of 1.00 s (backend “eager”)." in advice(report)["first"]
     report.fixes = [replace(tried("b1", "refused"), settings={SCALARS: True})]  # the search compares more
     assert advice(report)["first"].startswith("at model.py:8 in Block0.forward")
 
