@@ -289,8 +289,8 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"^KeyError on (?P<n>.+)$"), "missing"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
     (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
-    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)|___check_global_state"), "global state"),
-    (re.compile(r"^(?P<n>[^\W\d][\w.'\[\]]*) == (?P<a>[\[{(].*[\]})]|'[^']*'|\S+)"), "value"),
+    (re.compile(r"(?:GLOBAL_STATE changed: |___check_(?=torch))(?P<n>.+?)(?:\(\))?$|___check_global_state"), "global state"),
+    (re.compile(r"^(?P<n>(?:list\(dict\.keys\([^)]+\)\)|[^\W\d])[\w.'\[\]]*) == (?P<a>[\[{(].*[\]})]|'[^']*'|\S+)"), "value"),
     (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"), "range"),
     (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "minimum"),
 ]  # fmt: skip

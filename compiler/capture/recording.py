@@ -134,13 +134,13 @@ class Recording:
             versions = [v for v in known[uid] if v.compile_id in led_on or not ran.isdisjoint(v.graphs)]
             if not versions and uid in have_run:
                 versions = [v for v in known[uid][:1] if not v.graphs]
+            of, is_full = code_info(code), len(known[uid]) >= caches.recompile_limit() if known[uid] else None
             if versions:
                 have_run.add(uid)
             elif uid in have_run - tried and caches.is_known(code) and not (known[uid] and in_torch(code.co_filename)):
-                is_full = len(known[uid]) >= caches.recompile_limit() if known[uid] else None
-                hits.append(CacheHit(code_info(code), is_full=is_full))
+                hits.append(CacheHit(of, is_full=is_full))
             old = [v for v in reversed(versions) if not is_new(v.compile_id)]
-            hits += [CacheHit(code_info(code), continued.get(uid), len(v.graphs), compile_id=v.compile_id) for v in old]
+            hits += [CacheHit(of, continued.get(uid), len(v.graphs), is_full, compile_id=v.compile_id) for v in old]
         yield from reversed(hits)
 
     @property

@@ -49,8 +49,6 @@ _GUARDS = {
     "expression": "this guard failed: {text}",
     "unknown": "a guard failed",
 }
-#: what the compiler says beside a guard on an integer of a module, together with a setting that not every such integer obeys
-_INTEGER_HINT = "the compiler's hint: convert the module's integer into a tensor"
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
     "setting": "dynamic=True, or a setting like it", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
@@ -129,17 +127,13 @@ def is_at_limit(frame: Frame) -> bool:
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
     """The rows of the recompiles that were made, or of the first one of each function that the limit refused."""
     if not refused:
-        again = compiled_again(places.report)
-        hinting = [places.frames.get(r.frame) for r in again if "allow_unspec_int_on_nn_module" in str(r.reasons)]
-        hinted = {places.name(f): f.id for f in reversed(hinting) if f is not None}  # once for a function
-        said = _INTEGER_HINT if places.report.fixes is None else ""  # else a search has tried it
-        return [recompile_row(r, places, said if r.frame in hinted.values() else "") for r in again]
+        return [recompile_row(r, places) for r in compiled_again(places.report)]
     limited = ((places.frames.get(r.frame), r) for r in places.report.recompiles if r.refused_by is not None)
     first = grouped((f.code, r) for f, r in limited if f is not None)
     return [recompile_row(r, places) for r, *_ in first.values()]
 
 
-def recompile_row(recompile: Recompile, places: Places, hint: str = "") -> RecompileRow:
+def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     frame, limit, refused = places.frames.get(recompile.frame), recompile.limit, recompile.refused_by is not None
     name, id, took = recompile.frame, "", ""
     versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
@@ -160,7 +154,7 @@ def recompile_row(recompile: Recompile, places: Places, hint: str = "") -> Recom
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
     place = f"input {inputs[0]} of --inputs" if inputs else ", ".join(filter(None, called))
-    causes, facts = [*failures(recompile, places), *filter(None, [hint])], "; ".join(filter(None, (place, took, versions)))
+    causes, facts = failures(recompile, places), "; ".join(filter(None, (place, took, versions)))
     title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
         setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")

@@ -14,7 +14,7 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Profile, Report, Summary, first_line, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
-from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
+from dynascope.widgets.features.breaks import helpful, instead_of, own_caller, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import copies, fix_row, fixes_summary, how_to_apply, times_with_fixes
 from dynascope.widgets.features.graphs import splits
@@ -282,7 +282,8 @@ def _first_words(words: CauseWords, report: Report) -> str:
         return f"look into {of}: {words.title}{'; ' * bool(fix)}{fix}."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
-    more = f" and {plural(len(others), 'more place')}" if others else ""
+    more = f", reached from {where.at(own.file, own.line, own.cell)}" if (own := own_caller(b)) else ""
+    more += f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
     has_flags = report.settings and not report.settings.get("fix")  # what is only observed has none
     tries = f"; `--fix`, or fix=True, looks for a change that holds{library}" if has_flags else ""

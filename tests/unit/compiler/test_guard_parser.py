@@ -38,6 +38,8 @@ from dynascope.widgets.features.recompiles import guard_words
             "4/0: len(L['self'].state[list(dict.keys(L['self'].state))[0]]) != 0",
             "self.state[list(dict.keys(self.state))[0]] had length 0 when it was compiled, and has another length now",
         ),
+        ("0/0: list(dict.keys(L['d']))[0] == 'a'", "list(dict.keys(d))[0] was 'a' when it was compiled, and is not now"),
+        ("1/0: ___check_torch_function_mode_stack()", "a global setting of torch changed: torch_function_mode_stack"),
         ("0/0: KeyError on L['cache'][(1, 'w')]", "cache[(1, 'w')] was there when it was compiled, and is not now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),

@@ -49,25 +49,6 @@ def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool
     assert report.frames[-1].recompile_of is None
 
 
-class Counts(torch.nn.Module):
-    steps = 0
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.steps += 1
-        return x * self.steps
-
-
-def test_the_compilers_hint_for_an_integer_is_given_once_for_a_function() -> None:
-    counts = torch.compile(Counts(), backend="eager")
-    report = seen(lambda: [counts(torch.ones(2)) for _ in range(5)])
-    assert len(report.recompiles) == 4
-    first, *rest = str(report).split("the compiler's hint: convert the module's integer into a tensor")
-    assert len(rest) == 1
-    assert first.count("self.steps was") == 1
-    report.fixes = []
-    assert "the compiler's hint" not in str(report), "a search has tried it"
-
-
 def test_a_value_that_waits_for_a_call_at_the_break_has_the_name_by_which_the_frame_has_it() -> None:
     def scaled(x: torch.Tensor, sizes: list[int], _: Any) -> torch.Tensor:
         return x * len(sizes)
