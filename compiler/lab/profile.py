@@ -369,8 +369,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     if (profile.profiled_seconds or 0.0) > _DISTURBED * profile.median_seconds:
         profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guard_seconds = [], [], {}, [], None
         long, short = map(time_text, (profile.profiled_seconds or 0.0, profile.median_seconds))
-        words = f"a call took {long} under the profiler, {short} without it"
-        profile.notes.append(f"{words}: where the time goes, and what breaks cost, is unknown")
+        profile.notes.append(f"a call took {long} under the profiler, {short} without it: where the time goes is unknown")
     if not measured.marked and any(g.ops for g in report.graphs):
         profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
     profile.notes += _doubts(measured)

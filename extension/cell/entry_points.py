@@ -13,20 +13,17 @@ import ast
 import inspect
 from collections.abc import Sequence
 from functools import partial
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-from dynascope.cell.source import Cell, compile_tree
+from dynascope.cell.source import Cell
 from dynascope.cell.targets import Definition, parts_of, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
 from dynascope.compiler.driver import Run
-from dynascope.compiler.source.code import code_key, first_line, map_constants
+from dynascope.compiler.source.code import code_key, first_line
 from dynascope.compiler.source.origin import origin
-from dynascope.compiler.source.syntax import DEFINITIONS, SCOPES, bound_names, own_statements
-
-#: constant of rewritten code that the EntryPoints object replaces
-_PLACEHOLDER = "\0dynascope.entry_points"
+from dynascope.compiler.source.syntax import DEFINITIONS, bound_names, own_statements
 
 
 class EntryPoints:
@@ -44,13 +41,6 @@ class EntryPoints:
         self.called: list[str] = []
         #: names of modules, and of functions that the cell makes, which the cell has called uncompiled; `-f` compiles them
         self.uncompiled: list[str] = []
-
-    # -- from tree to code ------------------------------------------------------------------------
-
-    def compile(self, tree: ast.AST, mode: str) -> CodeType:
-        """Compile a tree of the cell with every call of its own statements going through `self`."""
-        code = compile_tree(self._shell, self._cell, _CallRewriter().visit(tree), mode)
-        return map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
 
     # -- at run time ------------------------------------------------------------------------------
 
@@ -138,21 +128,6 @@ class EntryPoints:
         """Release the user's objects; code that still holds `self` (a generator expression) makes plain calls afterwards."""
         self._entries.clear()
         self._run = None  # it refers to its report, and Dynamo keeps the cell's code, which refers to `self`
-
-
-class _CallRewriter(ast.NodeTransformer):
-    """`F(...)` to `(<entry points> @ F)(...)`, in the cell's own statements only."""
-
-    def visit(self, node: ast.AST) -> Any:
-        return node if isinstance(node, SCOPES) else super().visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr)):
-            placeholder = ast.copy_location(ast.Constant(value=_PLACEHOLDER), node.func)
-            operation = ast.BinOp(left=placeholder, op=ast.MatMult(), right=node.func)
-            node.func = ast.copy_location(operation, node.func)
-        return node
 
 
 def is_module(value: Any) -> bool:

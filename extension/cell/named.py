@@ -3,7 +3,7 @@
 A function is reached through many names, containers, closures and bound methods, but all of them lead to one function object.
 So for the duration of the run its `__code__` is a *jump*, which calls the compiled entry point.  No name, attribute or
 container changes, and restoring the old code object undoes everything.  A module gets a compiled call, as from
-`nn.Module.compile`.
+`nn.Module.compile`.  Names are looked up again after each statement of the cell, and before each call in its own statements.
 
 Compiled code must see the plain program, so that the setting of error_on_graph_break is inherited, guards hold and the user's
 own compiled functions stay cache hits: all targets are switched off while any thread is in compiled code.
@@ -34,17 +34,23 @@ _ANY_RECEIVER = object()
 class NamedTargets:
     """The targets of one run; `close` leaves every object as it was."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, look_up: Callable[[], None]) -> None:
+        """`look_up`: adds the present objects of the names."""
+        self._run, self._look_up = run, look_up
         #: id of a function or module -> its switch
         self._switches: dict[int, _Switch] = {}
         #: number of calls of `off` without a matching `on`; calls nest if several threads are in compiled code at once
         self._times_off = 0
         self._lock = threading.RLock()  # a finalizer may enter compiled code at any moment
-        #: names whose target has been called
+        #: names whose latest object has been called
         self.called: list[str] = []
         #: the latest object of each name, in its parts
         self.resolved: dict[str, tuple[Any, ...]] = {}
+
+    def __matmul__(self, callee: Any) -> Any:
+        """Let the cell's own statements call `callee`: in a loop, a name may just have been bound to another object."""
+        self._look_up()
+        return callee
 
     def add(self, name: str, value: Any) -> None:
         """Compile `value` from now on wherever uncompiled code calls it, unless the name has this object already."""
@@ -53,6 +59,7 @@ class NamedTargets:
         if list(map(id, parts)) == list(map(id, before)):
             return
         self.resolved[name] = parts
+        self.called = [other for other in self.called if other != name]
         if isinstance(value, type):
             value = inspect.getattr_static(value, "forward")
         target = parts_of(value)[-1]
@@ -91,6 +98,7 @@ class NamedTargets:
         for switch in self._switches.values():
             switch.entries.clear()
         self._switches.clear()
+        self._look_up = lambda: None
         del self._run  # torch keeps the code of callers, with the switches in it, for longer than recorded calls may live
 
 

@@ -23,13 +23,14 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.interrupts import interruptible
 from dynascope.compiler.source.code import map_constants
+from dynascope.compiler.source.syntax import SCOPES
 from dynascope.shell import raw_cell, running_cell_number
 
 Namespace = dict[str, Any]
-#: compiles a syntax tree in mode "exec" or "eval"
-CompileTree = Callable[[ast.AST, str], CodeType]
 #: compiles a syntax tree with the regions of the run in it, with a function that compiles one without
 CompileWithRegions = Callable[[ast.AST, Callable[[ast.AST], CodeType]], CodeType]
+#: constant of rewritten code that is replaced by what calls go through
+_PLACEHOLDER = "\0dynascope.through"
 
 
 @dataclass(frozen=True)
@@ -131,29 +132,43 @@ def _compile_whole(shell: Any, cell: Cell, flags: int = 0) -> None:
         compile(ast.Module(body=cell.statements, type_ignores=[]), cell.file, "exec", shell.compile.flags, dont_inherit=True)
 
 
-def run_statements(
-    shell: Any, cell: Cell, compile_statement: CompileTree | None = None, after: Callable[[ast.stmt], None] | None = None
-) -> Any:
+def run_statements(shell: Any, cell: Cell, through: Any = None, after: Callable[..., Any] = lambda statement: None) -> Any:
     """Run the statements one by one in the user's namespace; returns the value of the cell's last expression.
 
-    `after` is called after each statement.
+    `after` is called after each statement; `through`: as for `run_statement`.
     """
     value = None
     for statement in cell.statements:
-        value = run_statement(shell, cell, statement, compile_statement)
-        if after is not None:
-            after(statement)
+        value = run_statement(shell, cell, statement, through)
+        after(statement)
     return value
 
 
-def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement: CompileTree | None = None) -> Any:
-    """Run one statement in the user's namespace; returns its value if it is the cell's last expression, else None."""
-    compiled = compile_statement or partial(compile_tree, shell, cell)
-    if isinstance(statement, ast.Expr) and statement is cell.last_expression:
-        code = compiled(ast.Expression(body=statement.value), "eval")
-    else:
-        code = compiled(ast.Module(body=[statement], type_ignores=[]), "exec")
+def run_statement(shell: Any, cell: Cell, statement: ast.stmt, through: Any = None) -> Any:
+    """Run one statement in the user's namespace; returns its value if it is the cell's last expression, else None.
+
+    `through`: each of its own calls `F(...)`, not those in functions, calls what `through @ F` returns.
+    """
+    last = cell.last_expression if statement is cell.last_expression else None
+    tree = ast.Expression(body=last.value) if last else ast.Module(body=[statement], type_ignores=[])
+    code = compile_tree(shell, cell, _CallRewriter().visit(tree) if through else tree, "eval" if last else "exec")
+    code = map_constants(code, lambda c: through if isinstance(c, str) and c == _PLACEHOLDER else c)
     return interruptible(eval, code, shell.user_global_ns, shell.user_ns)
+
+
+class _CallRewriter(ast.NodeTransformer):
+    """`F(...)` to `(<through> @ F)(...)`, in the cell's own statements only."""
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, SCOPES) else super().visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr)):
+            placeholder = ast.copy_location(ast.Constant(value=_PLACEHOLDER), node.func)
+            operation = ast.BinOp(left=placeholder, op=ast.MatMult(), right=node.func)
+            node.func = ast.copy_location(operation, node.func)
+        return node
 
 
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:

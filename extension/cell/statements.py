@@ -108,7 +108,7 @@ class CellStatements:
             for statement in uncompiled:
                 self._called.called = []
                 self._uncompiled.append((statement, reason, self._called.called))
-                value = run_statement(self.shell, self.cell, statement, self._called.compile)
+                value = run_statement(self.shell, self.cell, statement, self._called)
         return value
 
     def notes(self) -> list[str]:

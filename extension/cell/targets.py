@@ -203,6 +203,5 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
     """The list that has this name after the cell; if it cannot be used, None, and a note says why."""
     wrong = None if name is None else wrong_with(namespace.get(name))
-    if wrong is not None:
-        notes.append(f"--inputs {name}: {wrong}")
+    notes += [f"--inputs {name}: {wrong}"] if wrong is not None else []
     return None if name is None or wrong is not None else namespace[name]

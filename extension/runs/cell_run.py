@@ -187,27 +187,30 @@ class CompiledCell:
         """Run a cell with `-f`; returns the value, and the compiled entry points by the id of what they compile."""
         names, notes = dict.fromkeys(self.settings.function), self.run.notes
         self.run.compiled.extend(names)
-        targets = NamedTargets(self.run)
-        failed: dict[str, str] = {}
+        failed, roots = dict[str, str](), dict[str, Any]()
 
         def look_up(statement: Any = None) -> None:
-            failed.clear()  # only the latest object of each name counts
             for name in names:
+                root = self.namespace.get(name.partition(".")[0])
+                if statement is None and roots.get(name, roots) is root:
+                    continue  # before a call, only a name that was bound again is looked up
+                roots[name] = root
+                failed.pop(name, None)  # only the latest object of each name counts
                 try:
                     targets.add(name, find_target(name, self.namespace))
                 except LookupError as error:
                     failed[name] = str(error)
 
+        targets = NamedTargets(self.run, look_up)
         with contextlib.closing(targets), marks.around_compiled_code(targets.off, targets.on):
             look_up()
-            value = cells.run_statements(self.shell, self.cell, after=look_up)
+            value = cells.run_statements(self.shell, self.cell, targets, look_up)
             kept = targets.to_keep()
-        uncalled = "was not called from outside of the compiled functions after the statement that makes it: call it there."
-        refused = {name: f"was not compiled: {error}." for name, error in failed.items()}
         framed = {e.code.uid for e in self.run.recording.events if isinstance(e, FrameEnd)}  # also below compiled functions
-        codes = {n: getattr(getattr(p[-1], "forward", p[-1]), "__code__", None) for n, p in targets.resolved.items()}
-        left = [name for name in names if name not in targets.called and (name in failed or id(codes[name]) not in framed)]
-        notes += [f"-f {name} {refused.get(name, uncalled)}" for name in left]
+        codes = {n: getattr(p[-1], "__code__", None) for n, p in targets.resolved.items()}  # modules share theirs
+        uncalled = {n: "called from outside of the compiled functions" for n in names if id(codes.get(n)) not in framed}
+        refused = {n: f"compiled: {error}" for n, error in failed.items()}
+        notes += [f"-f {n} was not {why}." for n, why in (uncalled | refused).items() if n not in targets.called]
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
@@ -224,7 +227,7 @@ class CompiledCell:
     def _run_definitions(self, defined: list[Definition], entry_points: EntryPoints) -> Any:
         notes, users_own = self.run.notes, self.run.recording.users_own
         try:
-            value = cells.run_statements(self.shell, self.cell, entry_points.compile, entry_points.register)
+            value = cells.run_statements(self.shell, self.cell, entry_points, entry_points.register)
         finally:  # those that the cell compiled itself have a note of their own
             refused = [d for d in defined if d.refused is not None and not marks.is_compiled(self.namespace.get(d.name))]
             left = [d for d in refused if (self.cell.file, d.name) not in hook_installer.HOOKS.traced]
@@ -245,9 +248,10 @@ class CompiledCell:
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
-            instead = f" (with -f {bound}, those of %%compile)" if bound else ""
-            where = "whose settings hold in calls from uncompiled code"
-            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}{instead}.")
+            where = "whose settings hold in calls from uncompiled code" + f" (with -f {bound}, those of %%compile)" * bool(
+                bound
+            )
+            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""

@@ -132,8 +132,13 @@ def test_uncalled_target_is_told(shell):
     shell("@torch.compiler.disable(recursive=False)", "def off(x): return f(x)", "def caller(x): return off(x)",
           "net = torch.nn.Sequential(torch.nn.ReLU())")  # fmt: skip
     report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
-    why = "was not called from outside of the compiled functions after the statement that makes it: call it there."
+    why = "was not called from outside of the compiled functions."
     assert report.notes == [f"-f net.0 {why}"]  # `off` runs uncompiled, and what it calls is compiled by itself
+    again = "for n in (1, 2):\n    net = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Flatten(0)); y = net(x + n)"
+    report = shell.report("%%compile -f net", "net(x)", again)
+    assert (report.summary.graphs, report.notes) == (2, [])  # those of the loop are alike
+    report = shell.report("%%compile -f net", "net(x)", "net = torch.nn.Sequential()")
+    assert report.notes == [f"-f net {why}"]  # the call before was of another one
     report = shell.report("%%compile -f f", "def f(x): yield x", "f(x)")
     assert report.notes == ["-f f was not compiled: it is a generator."]
 
