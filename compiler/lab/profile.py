@@ -69,7 +69,7 @@ def turns(calls: int, most: int = TURNS) -> list[int]:
 
 
 class NeverSettles(Exception):
-    """A call compiles code each time it is repeated."""
+    """A call still compiles code after it has been repeated."""
 
 
 def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], None], calls: int) -> tuple[list[int], int]:
@@ -85,7 +85,7 @@ def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], N
         if number > 0 and caches.compiles() == known:
             break
     else:
-        raise NeverSettles(f"it does not settle: {SETTLE} repeated calls each compiled code again{_why_compiled(1)}")
+        raise NeverSettles(f"it does not settle: repeated call {SETTLE} still compiled code{_why_compiled(1)}")
     warm_up = max(1, min(WARM_UP if is_harmless else 2, int(WARM_BUDGET / seconds)))
     return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
 

@@ -211,7 +211,7 @@ def test_a_call_that_compiles_each_time_is_not_measured(monkeypatch: Any) -> Non
         return forgetful(x + 1)
 
     report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
-    words = "profile: not measured: it does not settle: 5 repeated calls each compiled code again (inner)"
+    words = "profile: not measured: it does not settle: repeated call 5 still compiled code (inner)"
     assert (report.profile, words in report.notes) == (None, True), report.notes
     seen, log = list[float](), logging.StreamHandler(io.StringIO())
     monkeypatch.setattr(logging.getLogger("torch._dynamo"), "handlers", [log])
