@@ -201,7 +201,7 @@ class Run:
         profiled = self._call if self._chosen.profile is not None else None
         with self.quiet():
             if traces:
-                self.user_code(try_hints, report, self.calls, profiled, self._chosen, cells, show)
+                self.user_code(try_hints, report, self.calls, self._chosen, cells, show)
             if self._fix is None:
                 return
             found = SearchResult()

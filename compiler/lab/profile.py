@@ -41,8 +41,6 @@ _NOT_PROFILED = "profile: not measured: "
 INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
 TURNS = 5
-#: where one kind of calls is the measure of the other, turns are this many times shorter: the speed of the machine changes, too
-_SHORTER = 4
 #: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, after state was
 #: restored, or after the profiler has started, find the CPU's caches cold
 WARM_UP = 30
@@ -56,10 +54,6 @@ SLOW = 0.2
 _DISTURBED = 10
 #: seconds between two words on how far a step of measuring is
 _TELL_EVERY = 0.5
-
-
-#: returns seconds, of which differences mean something
-Clock = Callable[[], float]
 
 
 def turns(calls: int, most: int = TURNS) -> list[int]:
@@ -90,20 +84,18 @@ def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], N
     return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
 
 
-def timed_calls(
-    calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0, clock: Clock = time.perf_counter
-) -> list[float]:
+def timed_calls(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0) -> list[float]:
     """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more; preparing them is not timed."""
-    return [timed(call, wait, clock) for call in itertools.islice(calls, warm_up + max(count, warm_up))][warm_up:]
+    return [timed(call, wait) for call in itertools.islice(calls, warm_up + max(count, warm_up))][warm_up:]
 
 
-def timed(call: Callable[[], Any], wait: Callable[[], None], clock: Clock = time.perf_counter) -> float:
+def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
     """Seconds of one call; its result is freed after the clock has stopped."""
     wait()
-    start = clock()
+    start = time.perf_counter()
     _kept = call()
     wait()
-    return clock() - start
+    return time.perf_counter() - start
 
 
 def waiter(device: str) -> Callable[[], None]:
@@ -233,26 +225,15 @@ def measure(call: RecordedCall | None, calls: int, on_progress: Callable[[str], 
     return result
 
 
-def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int, eager: float | None = None) -> float:
-    """The median time of a recorded call through `entry`, a compiled function; raises what the call raises.
-
-    `eager`: what the call took in eager mode when it was profiled: the machine may be slower or faster now, so calls of both
-    kinds are timed in turns, and the result is what the compiled one would have taken then.  On the CPU, their ratio is one of
-    times of the thread, to which other programs add nothing.
-    """
-    own, reference = list[float](), list[float]()
+def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> float:
+    """The median time of a recorded call through `entry`, a compiled function; raises what the call raises."""
+    own = list[float]()
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
-        clock = time.perf_counter if eager is None or wait is not nothing else time.thread_time
-        if eager is not None and len(turns) == TURNS:
-            turns, warm_up = turns * _SHORTER, max(1, warm_up // _SHORTER)
         for count in turns:
-            own += timed_calls(experiment.calls(entry), wait, count, warm_up, clock)
-            if eager is not None:
-                with torch.compiler.set_stance("force_eager"):
-                    reference += timed_calls(experiment.calls(call.target), wait, count, warm_up, clock)
-    return statistics.median(own) * (1.0 if eager is None else eager / statistics.median(reference))
+            own += timed_calls(experiment.calls(entry), wait, count, warm_up)
+    return statistics.median(own)
 
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:

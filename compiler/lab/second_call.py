@@ -18,7 +18,7 @@ from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED
 from dynascope.compiler.lab.fix.verification import QUICK
-from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall, Say
+from dynascope.compiler.lab.recorded_call import CallRecorder, Say
 from dynascope.compiler.report import Report, Trial, label, listed, message_of, plural
 from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
@@ -29,21 +29,16 @@ from dynascope.compiler.source.lines import CellResolver
 _ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
 
 
-def try_hints(
-    report: Report, calls: CallRecorder, profiled: RecordedCall | None, settings: Settings, cells: CellResolver | None, say: Say
-) -> None:
+def try_hints(report: Report, calls: CallRecorder, settings: Settings, cells: CellResolver | None, say: Say) -> None:
     """Set the report's trials, and `first_call_only` of its breaks; a note says what was not tried, if it was asked for.
 
-    Each setting is tried together with those that helped before it.  The profiled call is timed in each trace, if all that it
-    does is undone.
+    Each setting is tried together with those that helped before it.
     """
     notes = report.notes if settings.second_call else []  # else the advice says which hints were not tried
     if (why_not := refusal(report, calls) if report.own_breaks else "the report has no graph breaks") is not None:
         notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells, numbers=False)
-    if profiled is not None and report.profile is not None and not profiled.side_effects:
-        trials.timed = profiled, report.profile.calls, report.profile.verdict.eager_seconds
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
@@ -83,7 +78,7 @@ def _traced(trials: Trials, plan: Plan, report: Report, most: int) -> tuple[Tria
         return ran, trial
     trial.removes, counts = gone(report, ran.report), ran.report.summary
     trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
-    trial.skipped, trial.seconds = counts.skipped, ran.seconds
+    trial.skipped = counts.skipped
     return ran, trial
 
 

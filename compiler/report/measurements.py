@@ -422,8 +422,6 @@ class Trial(Part, kw_only=True):
     graphs: int | None = None
     recompiles: int | None = None
     skipped: int | None = None
-    #: median time of the profiled call, as it was traced, with the backend "eager"; None: not timed
-    seconds: float | None = None
     #: ids of the run's breaks that the trace does not have, but for those in code that it runs eagerly as a whole
     removes: list[str] = []
     #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that calls

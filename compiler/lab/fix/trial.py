@@ -88,8 +88,6 @@ class Trials:
         self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None, *, numbers: bool = True
     ) -> None:
         self.calls, self._numbers = calls, numbers
-        #: a call that each `run` times with its backend, how often, and what it took in eager mode
-        self.timed: tuple[RecordedCall, int, float | None] | None = None
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
@@ -164,21 +162,18 @@ class Trials:
         None if the call raises an exception, or does not end before the deadline.
         """
         with self._entries(plan, self._timed, None, False) as entry_of:
-            return self._seconds(entry_of(call), plan, call, times)
-
-    def _seconds(self, entry: Any, plan: Plan, call: RecordedCall, times: int, eager: float | None = None) -> float | None:
-        """The same for `entry`, which is compiled under the plan."""
-        try:
-            with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
-                if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
-                    with call.replaying() as prepare:
-                        args, kwargs = prepare()
-                        entry(*args, **kwargs)
-                return seconds_of(getattr(entry, "unmarked", entry), call, times, eager)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the program may have caught the exception of the recorded call
-            return None
+            entry = entry_of(call)
+            try:
+                with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
+                    if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
+                        with call.replaying() as prepare:
+                            args, kwargs = prepare()
+                            entry(*args, **kwargs)
+                    return seconds_of(getattr(entry, "unmarked", entry), call, times)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # the program may have caught the exception of the recorded call
+                return None
 
     def run(self, plan: Plan, backend: Any, is_counted: Callable[[Report], bool] = lambda report: True) -> TrialResult:
         """Run all calls with their recorded inputs under the plan, and return the report with what they did.
@@ -197,8 +192,6 @@ class Trials:
             with observe(self.settings, cells=self._cells) as recording:
                 observed = [seen or run(call, RECORDED) for seen, call in zip(failed, self.calls, strict=True)]
             ran = TrialResult(recording.report, observed)
-            if self.timed is not None and not any(seen.error for seen in observed):
-                ran.seconds = self._seconds(entry_of(self.timed[0]), plan, *self.timed)
             sees_all = backend == "eager" and counts.graphs == ran.report.summary.graphs
             counts.is_counting = sees_all and not any(seen.error for seen in observed) and is_counted(ran.report)
             if counts.is_counting:

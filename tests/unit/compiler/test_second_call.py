@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -183,15 +182,8 @@ def test_a_profile_traces_again_only_where_breaks_are_expensive(monkeypatch: pyt
 
     assert dynascope.explain(slow, backend="eager", profile=3)(torch.ones(30_000)).trials is None
 
-    def timed(call: Callable[[], None], wait: object, clock: object = None) -> float:
-        call()
-        return 2.0 if any(stage.startswith("tracing") for stage in stages) else 1.0  # the machine becomes slower
-
-    stages: list[str] = []
-    monkeypatch.setattr("dynascope.compiler.lab.profile.timed", timed)
-    explained = explain(quick, backend="eager", profile=3, on_progress=lambda s: stages.append(s["stage"]))
-    assert [(trial.breaks, trial.seconds) for trial in explained(torch.ones(3)).trials or []] == [(2, 1.0), (0, 1.0)]
-    stages.clear()
+    explained = explain(quick, backend="eager", profile=3)
+    assert [trial.breaks for trial in explained(torch.ones(3)).trials or []] == [2, 0]
     monkeypatch.setattr("dynascope.compiler.lab.second_call._UNASKED", (0.0, 0.0))
     assert "second call" not in str(explained(torch.ones(3)).notes), "nobody has asked for one"
 
