@@ -546,7 +546,7 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
             is_known = is_all_known and b.outcome != "skipped" and b.id not in before_rest
             cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown")
-        elif b.outcome == "skipped":
+        elif b.outcome == "skipped" or "torch.compiler.disable()" in b.type:  # the function's own work is no cost of the break
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
         else:

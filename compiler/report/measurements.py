@@ -141,7 +141,7 @@ class BreakCost(Part, kw_only=True):
     #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed; 0 where torch
     #: breaks on purpose, as at `backward`: they run eagerly all the same
     ops_seconds: float = 0.0
-    #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
+    #: if the break makes Dynamo skip a frame, or calls a disabled function: how long this runs eagerly
     eager_seconds: float | None = None
     #: how often a call runs into the break; 0 if the method is "eager frame", "not reached" or "unknown"
     times: float = 0.0

@@ -210,6 +210,10 @@ def test_a_call_that_compiles_each_time_is_not_measured(monkeypatch: Any) -> Non
     def f(x: torch.Tensor) -> torch.Tensor:
         return forgetful(x + 1)
 
+    idle = torch.compiler.disable(lambda x: x)
+    report = dynascope.explain(lambda x: idle(x + 1) * 2, backend="eager", profile=2)(torch.ones(2))
+    assert report.profile is not None
+    assert report.profile.breaks[0].seconds is None, "the work of what the program disabled is no cost of a break"
     report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
     words = "profile: not measured: it does not settle: repeated call 5 still compiled code (inner)"
     assert (report.profile, words in report.notes) == (None, True), report.notes
