@@ -335,8 +335,9 @@ def outcome_in_full(places: Places, b: Break) -> str:
     A function that led to it and has no frame is one that Dynamo leaves alone, such as `Sequential.forward`.
     """
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    frames = places.report.frames
-    known = (_CALL.search(e.file) or any(f.file == e.file and e.function in f.code_name for f in frames) for e in b.stack)
+    met = [(f.file, f.code_name) for f in places.report.frames]
+    met += [(i.file, i.name or "") for f in places.report.frames for i in f.inlined]  # of nested graph breaks
+    known = (_CALL.search(e.file) or any(e.file == file and e.function in name for file, name in met) for e in b.stack)
     for e in [e for e, is_known in zip(b.stack, known, strict=True) if not is_known][: words == "resumed"]:
         words += f"; {places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))

@@ -42,6 +42,12 @@ class Breaks(torch.nn.Module):
         return x.sin().absent()
 
 
+def log(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
 @torch.compiler.disable
 def fails(x: torch.Tensor) -> torch.Tensor:
     raise OSError("disk")
@@ -195,6 +201,7 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     net = torch.nn.Sequential(torch.nn.ReLU())
     net[0].register_forward_hook(lambda *_: print(end=""))
     assert "; forward at container.py:" in text(lambda x: net(x)), "torch compiles no frame of Sequential's"
+    assert "runs eagerly" not in text(lambda x: log(x + 1) * 2, nested_graph_breaks=True)
 
 
 def test_what_made_a_break_an_error() -> None:
