@@ -248,10 +248,9 @@ class CompiledCell:
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
-            where = "whose settings hold in calls from uncompiled code" + f" (with -f {bound}, those of %%compile)" * bool(
-                bound
-            )
-            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}.")
+            instead = f" (with -f {bound}, those of %%compile)" if bound else ""
+            where = "whose settings hold in calls from uncompiled code"
+            self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}{instead}.")
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; most modules are compiled in place."""
