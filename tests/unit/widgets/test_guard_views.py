@@ -74,6 +74,9 @@ def test_versions_of_a_function_at_the_limit_are_not_said_to_run_eagerly(monkeyp
     assert model["overview"]["calls"][0]["events"][0] == ["skipped", "at the recompile limit"]
     said = {line.get("reason") for line in model["sources"][0]["lines"]}
     assert said == {None, "captured in graph 0, 1, 2, 3, 4, 5 and 3 more"}
+    for name, eager in ((report.frames[0].code_name, ["f"]), ("torch_dynamo_resume_in_f_at_2", [])):
+        report.frames[-1].code_name = name  # of the code at the limit; a resume function has the name of its function
+        assert view_model(report)["overview"]["causes"][0]["eager"] == eager
 
 
 def test_the_list_of_recompiles() -> None:
