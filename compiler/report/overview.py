@@ -238,7 +238,7 @@ def causes(report: ReportData) -> list[Cause]:
         cause = groups.setdefault(key, new)
         cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
-        cause.split += len(broken.hits)
+        cause.split += len(report.own_hits(broken) or broken.hits)
         cause.skipped += skipped.count(broken.id) or sum(hit.outcome == "skipped" for hit in broken.hits)
         seconds = costs.get(broken.id)
         if seconds is not None:

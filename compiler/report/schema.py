@@ -401,5 +401,9 @@ class ReportData(LazyPart, kw_only=True):
     @property
     def own_breaks(self) -> list[Break]:
         """The graph breaks of the program's own calls: without those that only inputs of `--inputs` run into."""
+        return [b for b in self.breaks if not b.hits or self.own_hits(b)]
+
+    def own_hits(self, b: Break) -> list[Hit]:
+        """Where the program's own calls run into a break."""
         added = {id for run in self.inputs or () for id in run.frames}
-        return [b for b in self.breaks if not b.hits or {h.frame for h in b.hits} - added]
+        return [h for h in b.hits if h.frame not in added]

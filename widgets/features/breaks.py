@@ -339,8 +339,13 @@ def outcome_in_full(places: Places, b: Break) -> str:
     met += [(i.file, i.name or "") for f in places.report.frames for i in f.inlined]  # of nested graph breaks
     known = (_CALL.search(e.file) or any(e.file == file and e.function in name for file, name in met) for e in b.stack)
     for e in [e for e, is_known in zip(b.stack, known, strict=True) if not is_known][: words == "resumed"]:
-        words += f"; {places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
+        on = dict.fromkeys(places.function(f.name, f.file, f.line) for h in b.hits if (f := places.frames.get(h.frame)))
+        words += f" in {listed([*on], 2)}; " if on else "; "
+        words += f"{places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
+    skipped = {h.frame for h in b.hits if h.outcome == "skipped"}
+    partly = dict.fromkeys(places.name(f) for f in places.report.frames if f.id in skipped and f.status == "compiled")
+    eager += [f"the rest of {name}" for name in partly if name not in eager]
     if eager and eager != [places.function(b.function, b.file, b.line)] and not only_rest_is_eager(places.report, b):
         names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)
         one = len(eager) == 1 and not names.endswith("statements")
@@ -380,7 +385,6 @@ def break_detail(b: Break, places: Places) -> Detail:
             *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
             *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
             ("reached from", places.at(own.file, own.line, own.cell) if (own := own_caller(b)) is not None else None, ""),
-            ("seen from", plural(len(b.hits), "frame"), ""),
             ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
             ("fullgraph", b.fullgraph, ""),
             ("traced again", {True: "it is gone", False: "it is there, too", None: ""}[b.first_call_only], ""),
@@ -433,9 +437,10 @@ def _listed(breaks: list[Break], places: Places, terminal: Terminal) -> list[str
 def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     """One break: its place and outcome, its line, why it is there, and the first advice."""
     place = places.of_break(b)
-    hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
+    own = places.report.own_hits(b)
+    hits = f", seen from {seen} frames" if (seen := len(own or b.hits)) > 1 else ""
     hits += ", gone when the calls are traced again" if b.first_call_only else ""
-    hits += "" if b in places.report.own_breaks else ", only with --inputs"
+    hits += "" if own or not b.hits else ", only with --inputs"
     colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
     function = f" in {shorten(places.function_of(b), 60)}" if b.function else ""
     out = ["", terminal.paint("✂ graph break", colour, "bold") + f" at {terminal.paint(place, 'bold')}{function}"]

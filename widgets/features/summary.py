@@ -282,13 +282,13 @@ def _first_words(words: CauseWords, report: Report) -> str:
         return f"look into {of}: {words.title}{'; ' * bool(fix)}{fix}."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"
-    more = f", reached from {where.at(own.file, own.line, own.cell)}" if (own := own_caller(b)) else ""
-    more += f" and {plural(len(others), 'more place')}" if others else ""
+    reached = f", reached from {where.at(own.file, own.line, own.cell)}" if (own := own_caller(b)) else ""
+    more = f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
     has_flags = report.settings and not report.settings.get("fix")  # what is only observed has none
     tries = f"; `--fix`, or fix=True, looks for a change that holds{library}" if has_flags else ""
     what = words.title.removesuffix(".") + (f" ({time_text(cause.seconds)} a call)" if cause.seconds else "")
-    return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
+    return f"at {at} ({package(b.file) or 'your code'}{reached}){more}, {what}: {lower_first(fix)}{tries}."
 
 
 def _nothing(report: Report, *, is_asked: bool) -> str:

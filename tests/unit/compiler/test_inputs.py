@@ -112,6 +112,7 @@ def test_what_only_inputs_meet_is_not_the_programs_own() -> None:
     assert (report.summary.breaks, report.summary.recompiles, len(report.breaks)) == (2, 0, 4)
     assert "second call: it has the same graph breaks" in report.notes
     assert str(report).count(", only with --inputs)") == 2
+    assert "(resumed, seen from" not in str(report), "from one frame, in the program's own call"
     assert not any("later call" in note for note in explain(lambda x: x, profile=1, inputs=[x, x])(x).notes)
     # the frame of torch's wrapper is not shown, but is compiled again as the others are
     report = explain(torch.no_grad()(f), backend="eager", profile=1, inputs=[torch.ones(3, 2)])(x)

@@ -200,7 +200,8 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
     net = torch.nn.Sequential(torch.nn.ReLU())
     net[0].register_forward_hook(lambda *_: print(end=""))
-    assert "; forward at container.py:" in text(lambda x: net(x)), "torch compiles no frame of Sequential's"
+    words = " ".join(text(lambda x: net(x)).split())
+    assert "(resumed in <lambda>; forward at container.py:" in words, "torch compiles no frame of Sequential's"
     assert "runs eagerly" not in text(lambda x: log(x + 1) * 2, nested_graph_breaks=True)
 
 

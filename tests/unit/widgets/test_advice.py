@@ -161,6 +161,9 @@ def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
     assert "(the whole frame runs eagerly)" in to_text(r, colour=False, width=100)  # its own
     b.function = "deep_inside"
     assert "(decode runs eagerly)" in to_text(r, colour=False, width=100)
+    b.hits.append(Hit(frame="f3", line=15, outcome="skipped"))  # its code before the break is compiled
+    assert "(decode and the rest of mix run eagerly, " in to_text(r, colour=False, width=100)
+    b.hits.pop()
     facts = view_model(r)["details"]["b1"]["facts"]
     assert ["runs eagerly", "decode (3/0)", "f2"] in [[a, f"{v.split(' (')[0]} (3/0)", id] for a, v, id in facts]
 
