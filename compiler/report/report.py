@@ -184,7 +184,7 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
                 print(report.diff(report.previous))
         """
         if not isinstance(before, ReportData):
-            raise ValueError("diff takes an earlier report: of the same cell, if it ran before (else report.previous is None), or of another")
+            raise ValueError("diff takes an earlier report; report.previous is None unless the same cell ran before")
         return diff(before, self)
 
     def expect(self, expected: str = "", /, **counts: int | str) -> Report:

@@ -137,7 +137,7 @@ def test_a_term_that_cannot_be_expected_is_answered_with_all_that_can() -> None:
 
 
 def test_the_first_run_has_no_previous_report_to_compare_with() -> None:
-    with pytest.raises(ValueError, match=r"^diff takes an earlier report: of the same cell, if it ran before .*, or of another$"):
+    with pytest.raises(ValueError, match=r"^diff takes an earlier report; .* is None unless the same cell ran before$"):
         Report().diff(Report().previous)
 
 
