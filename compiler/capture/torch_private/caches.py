@@ -171,11 +171,12 @@ def _fx_is_patched() -> bool:
 
 @contextlib.contextmanager
 def forgotten_shapes(gone: Collection[CodeType] | None = None) -> Iterator[None]:
-    """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; then restore them, unless it was reset.
+    """Make Dynamo forget which sizes are dynamic, for the duration; then restore them, unless it was reset.
 
     Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
-    traced with dynamic sizes because of its earlier runs.  Afterwards it knows those of the block, too, except for code that is
-    `gone`; None: all code is.
+    traced with dynamic sizes because of its earlier runs.  Sizes of torch's code are forgotten, too: a call of an `nn.Linear`
+    is one of a wrapper of torch.  Afterwards Dynamo knows the sizes of the block, too, except for code that is `gone`; None:
+    all code is.
     """
     saved, table = _take_sizes(), generation()
     try:
@@ -190,10 +191,10 @@ def forgotten_shapes(gone: Collection[CodeType] | None = None) -> Iterator[None]
 
 
 def _take_sizes() -> dict[Any, Any] | None:
-    """Remove the sizes of the user's code from Dynamo's table, and return them; None if the table cannot be read."""
+    """Remove the sizes from Dynamo's table, and return them; None if the table cannot be read."""
     with if_present("automatic dynamic shapes"):
         state = loaded("torch._dynamo.pgo").get_code_state()
-        return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
+        return None if state is None else {key: state.pop(key) for key in list(state)}
     return None
 
 
