@@ -15,7 +15,7 @@ import operator
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
@@ -80,7 +80,8 @@ class Observation:
     drew: bool = False
     #: names of the classes of objects in the result that cannot be compared
     opaque: list[str] = field(default_factory=list)
-    #: names of the numbers and strings, other than those in arguments, that the call did not change
+    #: names of what holds the value from before the call: numbers and strings, other than those in arguments, and parameters
+    #: and gradients that were written, but not changed
     unchanged: set[str] = field(default_factory=set)
     #: (group, name) of each part -> the lowest precision on the way to it, a dtype or None; empty if it was not followed
     precisions: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -106,9 +107,15 @@ class Observation:
         return None if self.error is None else type(self.error).__name__
 
     def beside(self, eager: Observation, what: str) -> list[Part]:
-        """Its parts of a group, without gradients that eager's backward cannot be asked for, as of a reentrant checkpoint."""
-        is_asked = what == "gradients" and eager.backward_error
-        return [part for part in self.parts.get(what, ()) if not is_asked or part[0].startswith(_LEFT)]
+        """Its parts of a group, without gradients that eager's backward cannot be asked for, as of a reentrant checkpoint.
+
+        Also without what is written but not changed here, and not written in eager, where writes to `tensor.data` do not count.
+        """
+        unwritten = self.unchanged - {name for name, _ in eager.parts.get(what, ())}
+        found = (
+            p for p in self.parts.get(what, ()) if p[0].startswith(_LEFT) or what != "gradients" or not eager.backward_error
+        )
+        return [(name, value) for name, value in found if name not in unwritten or isinstance(value, PLAIN)]
 
     def rounding(self, what: str, name: str) -> Rounding:
         """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
@@ -217,17 +224,6 @@ def _copied(parts: list[Part]) -> list[Part]:
     return [(name, copied(value)) for name, value in parts]
 
 
-class _Parameters:
-    """The parameters among these values, as they are now."""
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self._fingerprints = {id(value): fingerprint(value) for value in values if isinstance(value, torch.nn.Parameter)}
-
-    def has_unchanged(self, value: Any) -> bool:
-        """Whether the value is a parameter that has not changed; such a parameter is not compared."""
-        return isinstance(value, torch.nn.Parameter) and self._fingerprints.get(id(value)) == fingerprint(value)
-
-
 class _Before:
     """State that a call may change, as it is before the call."""
 
@@ -241,14 +237,14 @@ class _Before:
         self._names = _names_of(target, dict(self._given))
         self._modules = [o for o in reached.objects if isinstance(o, torch.nn.Module)]
         held = [*self._of_modules(set()), *(state.parts(()) if state is not None else ())]
-        self._parameters = _Parameters(value for _, value in held)
+        self._parameters = {id(v): (v, fingerprint(v)) for _, v in held if isinstance(v, torch.nn.Parameter)}
         self._numbers = {(name, value) for name, value in held if isinstance(value, PLAIN)}
         tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and objects.has_gradient(o)]
         leaves = [(self._names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
         own = [(f"argument {name}", value) for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)]
         given = [part for one in [("argument", [*args, kwargs]), *own] for part in parts_of(*one)]
         #: the tensors that require gradients, each once: name, tensor, version, gradient
-        self._asking: dict[int, tuple[str, Any, int | None, Any]] = {}
+        self._asking: dict[int, tuple[str, Any, int | None, tuple[Any, ...]]] = {}
         for name, t in [*given, *leaves]:
             if isinstance(t, torch.Tensor) and t.requires_grad:
                 self._asking.setdefault(id(t), (name, t, version_of(t), _gradient_of(t)))
@@ -261,11 +257,16 @@ class _Before:
         found += self._of_modules(visited)
         visited |= {id(value) for _, value in found if not isinstance(value, PLAIN)}
         found += self._state.parts(visited) if self._state is not None else ()
-        return [(name, value) for name, value in found if not self._parameters.has_unchanged(value)]
+        written = {id for id, (value, before) in self._parameters.items() if fingerprint(value) != before}
+        return [(name, value) for name, value in found if id(value) in written or id(value) not in self._parameters]
 
     def unchanged(self, effects: list[Part]) -> set[str]:
-        """Names of the numbers and strings among these that have not changed."""
-        return {name for name, value in effects if isinstance(value, PLAIN) and (name, value) in self._numbers}
+        """Names of the numbers, strings and parameters among these, and of gradients, that have not changed."""
+        kept = [(n, self._parameters[id(v)][1], fingerprint(v)) for n, v in effects if id(v) in self._parameters]
+        kept += [(f"{_LEFT}{name}", before, _gradient_of(t)) for name, t, _, before in self._asking.values()]
+        # the last two of a fingerprint, without the version; None: the values are not known
+        same = {name for name, before, now in kept if before[-2:] == now[-2:] and now[-1] is not None}
+        return same | {name for name, value in effects if isinstance(value, PLAIN) and (name, value) in self._numbers}
 
     def gradients_left(self) -> list[Part]:
         """The gradients that the call left in `.grad`."""
@@ -302,10 +303,10 @@ class _Before:
                     yield from parts_of(f"{kind}.{name}", value, visited=visited)
 
 
-def _gradient_of(tensor: Any) -> tuple[int, int | None]:
-    """Identity and version of a leaf's `.grad`; other tensors count as having none."""
+def _gradient_of(tensor: Any) -> tuple[Any, ...]:
+    """Identity and fingerprint of a leaf's `.grad`; other tensors count as having none."""
     gradient = tensor.grad if tensor.is_leaf else None
-    return id(gradient), None if gradient is None else version_of(gradient)
+    return id(gradient), *(() if gradient is None else fingerprint(gradient))
 
 
 def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:

@@ -231,12 +231,12 @@ class CauseWords:
     def fix(self) -> str:
         """What to do about the cause; "" if nothing is known to help."""
         setting, is_again = self.cause.setting, self.cause.kind == "recompile"
-        if setting is not None:
-            step = lower_first(instead_of(setting)) if self.helps is False else f"set `torch._dynamo.config.{setting} = True`"
-            return f"{step} ({self.shown})"
         chosen, every = [fix for fix in self.considered if fix.chosen], {*self.cause.breaks, *self.cause.frames}
         gone = every.intersection(id for fix in chosen for id in fix.removes)
         some = f" for {len(gone)} of {len(every)}" if 0 < len(gone) < len(every) else ""
+        if setting is not None:
+            step = lower_first(instead_of(setting)) if self.helps is False else f"set `torch._dynamo.config.{setting} = True`"
+            return f"{step} ({self.shown}{some})"
         if titles := dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict}{some})" for fix in chosen):
             return "; ".join([*titles][:2])
         if self.step != OWN_STATE and is_refused(self.considered) and (is_again or self.cause.type in _TYPES):

@@ -264,7 +264,7 @@ def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -
     """What to do about the first cause; to try the compiler's hint for it comes first, if nobody has asked for that."""
     if not words or words[0].cause.asked_for:
         return _nothing(report, is_asked=bool(words)), next((b.id for one in words for b in one.breaks), "")
-    was_asked = report.trials or report.settings.get("second_call")
+    was_asked = report.trials or report.settings.get("second_call") or report.settings.get("fix")  # which begins with a trace
     if words[0] in untried and report.origin == "live" and report.settings and not was_asked:
         return _TRY, words[0].breaks[0].id
     return _first_words(words[0], report), (words[0].breaks or words[0].frames)[0].id

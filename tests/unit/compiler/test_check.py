@@ -131,6 +131,19 @@ def test_a_difference_is_found_wherever_it_is(function: Any, args: tuple[Any, ..
     assert found["differences"][0].startswith(where)
 
 
+def test_what_only_one_call_counts_as_written_is_no_difference_where_it_has_the_same_value() -> None:
+    class Initialized(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.weight.data.copy_(x)  # in eager mode, neither this nor the next line changes a version
+            self.bias.grad.data.zero_()
+            return super().forward(x)
+
+    module = Initialized(3, 3)
+    module.bias.grad = torch.ones(3)
+    found = checked(module, torch.ones(3, 3), backend="aot_eager")
+    assert (found["agrees"], found["differences"]) == (True, [])
+
+
 def test_what_agrees_is_counted() -> None:
     values = {"n": 2.0, "a": np.ones(2), "s": HTTPStatus.OK}
     found = checked(

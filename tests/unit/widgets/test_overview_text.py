@@ -56,8 +56,9 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "last().details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
-    report.breaks, report.settings = report.breaks[-3:], {**report.settings, "second_call": True}
-    assert ": keep the value in a tensor, or read it outside" in advice(report)["first"], "asked for, but there was no time"
+    for flag in ("second_call", "fix"):
+        asked = replace(report, breaks=report.breaks[-3:], settings={**report.settings, flag: True})
+        assert ": keep the value in a tensor, or read it outside" in advice(asked)["first"], "asked for, but there was no time"
     for b in report.breaks:
         b.stack = [of.StackEntry(file="train.py", line=3, function="main", source="f(x)")]
     assert " in Block0.forward (zoo, reached from train.py:3) and 2 more places, " in advice(report)["first"]
@@ -136,6 +137,8 @@ def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
                         verdict="verified", before=Counts(breaks=12), after=Counts(breaks=10))]  # fmt: skip
     cause = shown(report)["causes"][1]
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: verified)"
+    report.fixes[0].removes = ["b9", "b10"]
+    assert shown(report)["causes"][1]["fix"].endswith("(tried: verified for 2 of 3)")
 
 
 def tried(break_: str, verdict: FixVerdict, reason: str = "") -> Fix:
