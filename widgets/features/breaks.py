@@ -92,7 +92,7 @@ def break_rows(places: Places) -> list[BreakRow]:
         rows.append({
             "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(places.code(b), 120),
             "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
-            "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
+            "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(places.report.own_hits(b) or b.hits),
             "allowed": bool(b.allowed), "target": break_target(b),
         })  # fmt: skip
         if b.id in places.costs:
@@ -370,8 +370,6 @@ def break_detail(b: Break, places: Places) -> Detail:
         f = places.frames.get(h.frame)
         words = [frame_words(f, places), f"at {places.at(f.file, h.line, f.cell)}"] if f else [h.frame, ""]
         hits.append([*words, h.outcome, h.frame])
-    of = sum(h.outcome == b.outcome for h in b.hits)
-    share = f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""
     resumes = [places.frames[r] for r in dict.fromkeys(r for h in b.hits for r in h.resumes) if r in places.frames]
     stack: list[StackRow] = [{
         "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
@@ -381,7 +379,7 @@ def break_detail(b: Break, places: Places) -> Detail:
         "kind": "break", "title": "Graph break", "code": shorten(places.code(b), 160),
         "place": place + (f" in {shorten(function, 120)}" if function else ""), "copy": place,
         "facts": facts(
-            ("outcome", outcome_in_full(places, b) + share, ""),
+            ("outcome", outcome_in_full(places, b), ""),
             *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
             *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
             ("reached from", places.at(own.file, own.line, own.cell) if (own := own_caller(b)) is not None else None, ""),

@@ -11,6 +11,7 @@ from collections.abc import Container, Sequence
 from typing import TypedDict
 
 from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
+from dynascope.compiler.report.measurements import UNEVEN
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -18,8 +19,6 @@ from dynascope.widgets.words import capped, listing, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
-#: calls of one program that differ by more than this factor do not show what a change gains
-_UNEVEN = 1.5
 #: lines of an edit that are shown above and below what changes
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
@@ -93,9 +92,9 @@ def times_with_fixes(report: Report) -> tuple[str, bool]:
         return "", False
     before, after = fixes.before.seconds, fixes.after.seconds
     known = report.profile.median_seconds if report.profile is not None else before
-    spread = report.profile.spread if report.profile is not None and report.profile.spread else [known]
-    low, high = (end * before / known for end in (spread[0], spread[-1]))  # calls of the unchanged program differ as much
-    if high > _UNEVEN * low:
+    spread = [known] if report.profile is None else [report.profile.call_seconds, *report.profile.spread]
+    low, high = (end * before / known for end in (min(spread), max(spread)))  # calls of the unchanged program differ as much
+    if high > UNEVEN * low:
         return "", False
     was, slower = time_text(before), after > high
     words = f"about {was} a call before and after" if low <= after <= high else f"{was} → {time_text(after)} a call"

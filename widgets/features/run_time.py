@@ -26,6 +26,9 @@ SHARES = {
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
 }
+#: whether compiled code is faster, where it is not
+_VERDICTS = {"slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
+             "unclear": "which is faster is unclear from these times"}  # fmt: skip
 
 
 class TimeSegment(TypedDict):
@@ -116,17 +119,10 @@ def verdict_words(profile: Profile) -> str:
     if v.eager_seconds is None or v.compiled_seconds is None:
         return ""
     faster = f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast" if v.compiled_seconds else ""
-    words = {
-        "slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
-        "unclear": "which is faster is unclear, as the times vary by more than that",
-    }.get(v.payback or "", faster)  # fmt: skip
-    pays = f"; compiling pays for itself after {_calls(v.payback_calls)}" if v.payback_calls is not None else ""
+    words = _VERDICTS.get(v.payback or "", faster)
+    pays = f"; compiling pays for itself after {plural(v.payback_calls, 'call')}" if v.payback_calls is not None else ""
     it = a_call(profile) if profile.function else "it"
     return f"Compiled, {it} takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
-
-
-def _calls(count: int) -> str:
-    return f"{count:,} call{'' if count == 1 else 's'}"
 
 
 # -- the drawing of a call --------------------------------------------------------------------------
@@ -194,13 +190,8 @@ def input_words(run: InputRun) -> str:
     if run.outcome != "eager" and run.eager_seconds is not None:
         words += f", eager {time_text(run.eager_seconds)}"
     if run.payback_calls is not None:
-        return f"{words}: pays back after {_calls(run.payback_calls)}"
-    unknown = {
-        "compile time unknown": ": after how many calls it pays back is unknown",
-        "no gain": ": compiling changes next to nothing",
-        "unclear": ": whether it pays back is unclear, as the times vary by more than that",
-    }
-    return words + unknown.get(run.payback, ": never pays back") if run.payback is not None else words
+        return f"{words}: pays back after {plural(run.payback_calls, 'call')}"
+    return f"{words}: {_VERDICTS.get(run.payback, 'after how many calls it pays back is unknown')}" if run.payback else words
 
 
 def inputs_summary(report: Report) -> str:

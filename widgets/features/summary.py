@@ -185,7 +185,7 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         said.append(_dominant(places, profile))
-        if slower and words and words[0].cause.in_each_call:
+        if slower and words and words[0].frames:  # warm calls have no recompile
             said.insert(1, slower)
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"

@@ -432,6 +432,9 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     report = profiled(model(breaks=12), 0.4, eager=0.95)
     slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower."
     assert advice(report)["first"].startswith(f"{slower} At model.py:8")
+    report.breaks = report.profile.breaks = []
+    assert advice(report)["first"].startswith("look into 5 recompiles: "), "which warm calls do not have"
+    assert advice(report)["more"][0] == slower
 
 
 def test_a_small_report_has_a_recommendation_once_something_was_measured_or_tried() -> None:
