@@ -61,7 +61,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
         assert ": keep the value in a tensor, or read it outside" in advice(asked)["first"], "asked for, but there was no time"
     for b in report.breaks:
         b.stack = [of.StackEntry(file="train.py", line=3, function="main", source="f(x)")]
-    assert " in Block0.forward (zoo, reached from train.py:3) and 2 more places, " in advice(report)["first"]
+    assert " in Block0.forward (zoo, reached from train.py:3) and 8 more places, " in advice(report)["first"]
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
