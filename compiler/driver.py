@@ -214,7 +214,9 @@ class Run:
                 )  # fmt: skip
                 found = self.user_code(search.run)
             elif (report.breaks or report.summary.skipped) and not self.calls.refusals:
-                found.notes.append("No change was tried: what dynascope itself compiles has no graph break and no recompile")
+                nothing = "what dynascope itself compiles has no graph break and no recompile"
+                why = nothing if self.calls.kept else "nothing that dynascope itself compiles was called"
+                found.notes.append(f"No change was tried: {why}")
             annotate_fixes(report, found, self.calls, cells)
             if found.again is not None and self.fix_own is None and not traces:
                 annotate_second_call(report, found.again, self.calls)

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -246,9 +247,12 @@ class CompiledCell:
         """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
         own = self.run.recording.users_own
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
-        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         if own:
-            instead = f" (with -f {bound}, those of %%compile)" if bound else ""
+            # only functions and modules are asked for attributes
+            known = {n: v for n, v in self.namespace.items() if n[0] != "_" and (type(v) is FunctionType or is_module(v))}
+            compiled = {n: v for n, v in known.items() if marks.is_compiled(v) or marks.is_compiled_in_place(v)}
+            bound = next((name for name, value in compiled.items() if self.run.recording.name_of(value) in own), None)
+            instead = f" (with -f {bound}, those of %%compile, which can repeat its calls)" if bound else ""
             where = "whose settings hold in calls from uncompiled code"
             self.run.notes.append(f"{', '.join(own)}: compiled by torch.compile or --keep, {where}{instead}.")
 

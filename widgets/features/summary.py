@@ -24,10 +24,6 @@ from dynascope.widgets.features.run_time import SHARES, a_call, only_captures, v
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, grouped, printable, shorten
 
-_TRY = (
-    "see what the compiler's hints do before you follow them: `--second-call`, or second_call=True, traces the calls again "
-    "with each of them, if they can be repeated, without the backend, and says what is left."
-)
 #: how a note begins that answers what the user asked for, by a flag or a button
 _ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")
 #: from this share on, the device decides how long a call takes, not the processor
@@ -175,7 +171,7 @@ def recommendation(places: Places) -> Recommendation | None:
     left = [one for one in lasting if removed.isdisjoint(one.cause.frames)]
     state = found.after.compiled_again if found is not None and not left else []
     left = left or (own if found is not None and found.runs_no_less else [])  # the causes that come before what was tried
-    action, id = tried if tried and not left else _cause(left or words, untried, report)
+    action, id = tried if tried and not left else _cause(left or words, report)
     said = [action, *(tried[:1] if left and tried else ())]
     if state:
         again = f"look into what the fourth of four equal calls still compiles: {', '.join(capped(state, 3))}; {OWN_STATE}."
@@ -192,7 +188,10 @@ def recommendation(places: Places) -> Recommendation | None:
     said += [*_chosen(places), *(f"the compiler's hint {one.shown}." for one in hinted if one.helps is False)]
     if untried:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
-        said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
+        # a search for fixes begins with such a trace; what is only observed has no flags
+        tries = report.origin == "live" and report.settings and not (report.trials or report.settings.get("fix"))
+        how = " (`--second-call`, or second_call=True, does, if the calls can be repeated)" if tries else ""
+        said.append(f"the compiler hints at {quoted}: not tried here{how}, and it can make things worse.")
     if profile is None and words and report.settings:  # a run that is only observed has no such flags
         why = next((note.partition(": not measured: ")[2] for note in report.notes if note.startswith("profile: ")), "")
         said.append(f"what a call spends its time on is not known: {why or '`--profile`, or profile=10, measures it'}.")
@@ -260,13 +259,10 @@ def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
     return dearest if dearest is not None and (dearest.cause.seconds or 0.0) > gain else None
 
 
-def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
-    """What to do about the first cause; to try the compiler's hint for it comes first, if nobody has asked for that."""
+def _cause(words: list[CauseWords], report: Report) -> Step:
+    """What to do about the first cause."""
     if not words or words[0].cause.asked_for:
         return _nothing(report, is_asked=bool(words)), next((b.id for one in words for b in one.breaks), "")
-    was_asked = report.trials or report.settings.get("second_call") or report.settings.get("fix")  # which begins with a trace
-    if words[0] in untried and report.origin == "live" and report.settings and not was_asked:
-        return _TRY, words[0].breaks[0].id
     return _first_words(words[0], report), (words[0].breaks or words[0].frames)[0].id
 
 

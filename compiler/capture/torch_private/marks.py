@@ -25,7 +25,7 @@ _DECORATORS = ("torch._dynamo.external_utils", "torch.utils._contextlib", "torch
 
 def inner_function(compiled: Any) -> Any:
     """The function or module from which `torch.compile` or `disable` made `compiled`; else `compiled` itself."""
-    return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled
+    return getattr(compiled, "_orig_mod", None) or getattr(compiled, ORIGINAL, None) or compiled  # a module's has both
 
 
 def is_compiled(function: Any) -> bool:

@@ -173,7 +173,7 @@ def test_what_the_cell_compiles_itself_is_named_and_left_as_it_is(shell, lines, 
     assert report.graphs
     assert not any("nothing was compiled" in note for note in report.notes)
     (kept,) = (note for note in report.notes if "whose settings hold" in note)
-    assert re.sub(r"( \(with -f \w+, those of %%compile\))?\.$", "", kept) == KEPT.format(names)
+    assert re.sub(r"( \(with -f \w+, those of %%compile, which can repeat its calls\))?\.$", "", kept) == KEPT.format(names)
 
 
 def test_what_an_earlier_cell_compiled_is_compiled_anew_and_then_in_force_again(shell):
@@ -192,15 +192,17 @@ def test_own_settings_stay_and_f_replaces_them(shell):
     report = dynascope.last()
     assert done.error is not None, "the cell's own fullgraph"
     assert report.compiled == ["fn"]
-    assert "(with -f fn, those of %%compile)" in report.notes[0]
+    assert "(with -f fn, those of %%compile, which can repeat its calls)" in report.notes[0]
     report = shell.report("%%compile --fullgraph", *HELPER, *OWN, "fn(x)")
     assert report.summary.breaks == 1
     report = shell.report("%%compile -f fn", *HELPER, *strict, "fn(x)")
     assert (report.compiled, report.notes, report.summary.breaks) == (["fn"], [], 1)
     shell(*NET, "net = Net()", "net.compile(backend='aot_eager')")
     assert shell.report("%%compile -f net --backend eager", "net(x)").graphs[0].aot_forward is None
-    compiled = ["net = torch.compile(Net(), backend='eager')", "net(x)"]
-    assert not any("-f" in note for note in shell.report("%%compile", *NET, *compiled).notes), "-f Net does not reach it"
+    for own in ("net = torch.compile(Net(), backend='eager')", "net = Net(); net.compile(backend='eager')"):
+        report = shell.report("%%compile", *NET, own, "net(x)")
+        assert any("(with -f net, " in note for note in report.notes), "-f Net does not reach it"
+        assert shell.report("%%compile -f net", own, "net(x)").compiled == ["net"]
 
 
 def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
