@@ -426,7 +426,7 @@ class Trial(Part, kw_only=True):
     skipped: int | None = None
     #: ids of the run's breaks that the trace does not have, but for those in code that it runs eagerly as a whole
     removes: list[str] = []
-    #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that calls
+    #: why it is not advised, as a clause: an exception, no fewer breaks, other results or effects of a call, or that calls
     #: in a row go on compiling
     harm: str | None = None
 

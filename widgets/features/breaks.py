@@ -255,13 +255,13 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""
         return True, f"tried: {best.breaks} {became} when the calls are repeated"
     top = " on top" if best.settings else ""
-    return False, f"`{setting} = True` was tried{top}, and is no help: {compiler_text(trial.harm, 170)}"
+    return False, f"`{setting} = True` was tried{top}, and is not advised: {compiler_text(trial.harm, 170)}"
 
 
 def helpful(report: Report, trials: list[Trial] | None) -> list[Trial]:
     """The first trial, in which nothing was changed, and those of which each was better than all before it.
 
-    A setting that the search for fixes, which compares more, has refused is no help.
+    A setting that the search for fixes, which compares more, has refused is not advised.
     """
     refused = [set(fix.settings) for fix in report.fixes or () if fix.verdict == "refused" and fix.settings and not fix.edits]
     return [t for t in trials or () if t.harm is None and not any(names <= set(t.settings) for names in refused)]
@@ -335,7 +335,7 @@ def outcome_in_full(places: Places, b: Break) -> str:
     A function that led to it and has no frame is one that Dynamo leaves alone, such as `Sequential.forward`.
     """
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    met = [(f.file, f.code_name) for f in places.report.frames]
+    met = [(f.file, f"{f.name} {f.code_name}") for f in places.report.frames]
     met += [(i.file, i.name or "") for f in places.report.frames for i in f.inlined]  # of nested graph breaks
     known = (_CALL.search(e.file) or any(e.file == file and e.function in name for file, name in met) for e in b.stack)
     for e in [e for e, is_known in zip(b.stack, known, strict=True) if not is_known][: words == "resumed"]:

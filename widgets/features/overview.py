@@ -8,6 +8,7 @@ the compiler's advice, or with what a trial showed, never as a certain fix; a co
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TypedDict
 
@@ -156,9 +157,12 @@ class CauseWords:
     def __init__(self, places: Places, cause: Cause) -> None:
         self.report, self.places, self.cause = places.report, places, cause
         self.breaks: list[Break] = [places.breaks[id] for id in cause.breaks]
-        self.frames: list[Frame] = [places.frames[id] for id in cause.frames if id in places.frames]
+        frames = [places.frames[id] for id in cause.frames if id in places.frames]
+        often = Counter(f.code for f in frames)
+        #: those of the code that is compiled most often come first: one of them is the example
+        self.frames: list[Frame] = sorted(frames, key=lambda f: -often[f.code])
         again = {r.frame: r for r in self.report.recompiles if r.refused_by is None}
-        self.recompiles: list[Recompile] = [again[id] for id in cause.frames]
+        self.recompiles: list[Recompile] = [again[f.id] for f in self.frames]
         self.count = plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
         #: the changes considered for the cause; if it has a setting, those with this setting
         self.considered = considered(self.report, [*cause.breaks, *cause.frames], cause.setting)

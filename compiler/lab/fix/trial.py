@@ -31,7 +31,7 @@ from dynascope.compiler.lab.fix.variations import RECORDED, Variation
 from dynascope.compiler.lab.profile import failed_guard, seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
 from dynascope.compiler.patching import patched
-from dynascope.compiler.report import Counts, Report
+from dynascope.compiler.report import Counts, Report, listed
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import compiled_name, user_name
@@ -73,9 +73,10 @@ class TrialResult:
 
     def compiles_more_than(self, before: TrialResult) -> str | None:
         """What the fourth of four equal calls compiles that it did not before, as a clause; None if there is none."""
-        more = [*(Counter(self.compiled_again) - Counter(before.compiled_again))]
-        less = "".join(f", not only {name}" for name in before.compiled_again[-1:])
-        return f"the fourth of four equal calls in a row still compiles {more[-1]}{less}" if more else None
+        if not Counter(self.compiled_again) - Counter(before.compiled_again):
+            return None
+        now, was = listed(self.compiled_again, 3), listed(before.compiled_again, 3) or "nothing"
+        return f"the fourth of four equal calls in a row compiles {now}; without it, {was}"
 
 
 class Trials:

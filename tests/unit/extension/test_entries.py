@@ -283,3 +283,10 @@ def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
     assert report.notes == ["net ran eagerly: to compile it, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
+
+
+def test_statements_that_lead_to_a_break_are_compiled(shell):
+    shell("def log(value): print(end='')", "class Net(torch.nn.Module):\n    def forward(self, x): log(x); return x + 1")
+    text = str(shell.report("%%compile --backend eager", "net = Net()\nx = torch.ones(3)\ny = net(x) * 2\nz = net(x * 2)"))
+    assert "1 graph break" in text
+    assert "eagerly" not in text

@@ -189,6 +189,12 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
         CauseWords(Places(report), causes(report)[-1]).title
         == "for example, log had length 2 when it was compiled, and has 1 now"
     )
+    size, other = report.recompiles[2].failed_guards[0], of.FailedGuard(kind="length", source="other")
+    report.recompiles[2].failed_guards[0] = other
+    report.frame(report.recompiles[2].frame).code_name = "torch_dynamo_resume_in_step_at_3"  # only one of this code
+    (length,) = (CauseWords(Places(report), cause) for cause in causes(report) if cause.guard == "length")
+    assert length.title.startswith("for example, log had length 2")
+    report.recompiles[2].failed_guards[0] = size
     report.breaks, every = [], report.breaks
     said = "look into 1 recompile: log had length 1 when it was compiled, and has 2 now."  # the compiled code may do that
     assert f"Do this first: {said}" in " ".join(to_text(replace(report, recompiles=report.recompiles[4:5])).split())
@@ -358,7 +364,7 @@ def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, wo
     report.trials = [before, replace(trial, harm=trial.harm or trial.no_gain_over(before))]
     found = advice(report)
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    assert f"The compiler's hint `capture_scalar_outputs = True` was tried, and is no help: {words}." in found["more"]
+    assert f"The compiler's hint `capture_scalar_outputs = True` was tried, and is not advised: {words}." in found["more"]
     assert "Keep the value" not in found["first"]
     assert "`--fix`, or fix=True, looks for a change" in found["first"]
     report.settings = {**report.settings, "fix": True}  # an error has ended the search
