@@ -189,12 +189,12 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
         CauseWords(Places(report), causes(report)[-1]).title
         == "for example, log had length 2 when it was compiled, and has 1 now"
     )
-    size, other = report.recompiles[2].failed_guards[0], of.FailedGuard(kind="length", source="other")
-    report.recompiles[2].failed_guards[0] = other
-    report.frame(report.recompiles[2].frame).code_name = "torch_dynamo_resume_in_step_at_3"  # only one of this code
+    size, frame = report.recompiles[2].failed_guards[0], report.frame(report.recompiles[3].frame)
+    report.recompiles[2].failed_guards[0] = of.FailedGuard(kind="length", source="other")
+    line, frame.line = frame.line, report.frame(report.recompiles[4].frame).line  # two of one code
     (length,) = (CauseWords(Places(report), cause) for cause in causes(report) if cause.guard == "length")
     assert length.title.startswith("for example, log had length 2")
-    report.recompiles[2].failed_guards[0] = size
+    report.recompiles[2].failed_guards[0], frame.line = size, line
     report.breaks, every = [], report.breaks
     said = "look into 1 recompile: log had length 1 when it was compiled, and has 2 now."  # the compiled code may do that
     assert f"Do this first: {said}" in " ".join(to_text(replace(report, recompiles=report.recompiles[4:5])).split())
