@@ -111,10 +111,9 @@ class Observation:
 
         Also without what is written but not changed here, and not written in eager, where writes to `tensor.data` do not count.
         """
+        is_asked = what == "gradients" and eager.backward_error
+        found = [part for part in self.parts.get(what, ()) if not is_asked or part[0].startswith(_LEFT)]
         unwritten = self.unchanged - {name for name, _ in eager.parts.get(what, ())}
-        found = (
-            p for p in self.parts.get(what, ()) if p[0].startswith(_LEFT) or what != "gradients" or not eager.backward_error
-        )
         return [(name, value) for name, value in found if name not in unwritten or isinstance(value, PLAIN)]
 
     def rounding(self, what: str, name: str) -> Rounding:

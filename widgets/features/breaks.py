@@ -329,16 +329,18 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     return words[brief]
 
 
-def outcome_in_full(places: Places, b: Break) -> str:
-    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do.
-
-    A function that led to it and has no frame is one that Dynamo leaves alone, such as `Sequential.forward`.
-    """
-    words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    met = [(f.file, f"{f.name} {f.code_name}") for f in places.report.frames]
-    met += [(i.file, i.name or "") for f in places.report.frames for i in f.inlined]  # of nested graph breaks
+def _left_alone(b: Break, report: Report) -> StackEntry | None:
+    """The first call that led to the break in a function without a frame: Dynamo leaves it alone, as `Sequential.forward`."""
+    met = [(f.file, f"{f.name} {f.code_name}") for f in report.frames]
+    met += [(i.file, i.name or "") for f in report.frames for i in f.inlined]  # of nested graph breaks
     known = (_CALL.search(e.file) or any(e.file == file and e.function in name for file, name in met) for e in b.stack)
-    for e in [e for e, is_known in zip(b.stack, known, strict=True) if not is_known][: words == "resumed"]:
+    return next((e for e, is_known in zip(b.stack, known, strict=True) if not is_known), None)
+
+
+def outcome_in_full(places: Places, b: Break) -> str:
+    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do."""
+    words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
+    if words == "resumed" and (e := _left_alone(b, places.report)):
         on = dict.fromkeys(places.function(f.name, f.file, f.line) for h in b.hits if (f := places.frames.get(h.frame)))
         words += f" in {listed([*on], 2)}; " if on else "; "
         words += f"{places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
