@@ -234,7 +234,7 @@ class Version:
             kind, code, comment = match["kind"], *split_comment(match["text"] or "")
             if kind is None:
                 source, about = match["source"], user_expression(match["source"])
-                self.types[about] = match["type"]
+                self.types.setdefault(about, match["type"])  # a function's defaults have its source, and come after it
             elif kind in ON_SYMBOLS and not match["bars"]:  # outside the tree
                 self._shape(user_expression(code), comment)
             else:

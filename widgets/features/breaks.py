@@ -293,21 +293,23 @@ def own_caller(b: Break) -> StackEntry | None:
 def ended_by_error(report: Report, b: Break) -> bool:
     """Whether an error of the user's own code ended the call at a break: where it passed, no function was seen to resume.
 
-    Later versions may use the function of an earlier one.  If a function resumed at the break itself, what called that one did
-    not come to an end.  Functions have names here, as a lambda may be on a line of another one; statements that are not
+    Later versions may use the function of an earlier one.  If the innermost function that has a frame resumed, what called that
+    one did not come to an end.  Functions have names here, as a lambda may be on a line of another one; statements that are not
     compiled run as a module's.
     """
     calls = report.error.calls if report.error is not None and report.error.origin == "user" else []
     passed = [(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in calls]
     functions = {f.id: (f.file, (f.qualname or f.name).rpartition(".")[2], f.line) for f in report.frames}
     hits = [(functions[h.frame], h) for h in b.hits if h.frame in functions]
+    places = {(*at[:2], h.line) for at, h in hits}
+    innermost = next((at for e in reversed(b.stack) if (at := (e.file, e.function, e.line)) in places), None)
     resumed = {(*at[:2], h.line) for at, h in hits if h.resumes}
     # where compiled code itself raises an error, such as for an attribute, its line is the first one of the function
     left = {at if at in passed[-1:] else (*at[:2], h.line) for at, h in hits if not h.resumes}
     own = next(((e.file, e.line) for e in reversed(b.stack) if package(e.file) is None), None)
     # the error may be of what its caller did later, if the function at the break has no frame of its own
     is_there = own in {None, *((file, line) for file, _, line in passed)} or any(at in passed[-1:] for at, _ in hits)
-    return is_there and (b.file, b.function, b.line) not in resumed and not (left - resumed).isdisjoint(passed)
+    return is_there and innermost not in resumed and not (left - resumed).isdisjoint(passed)
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
