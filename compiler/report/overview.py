@@ -188,7 +188,7 @@ class Cause:
     breaks: list[str] = field(default_factory=list)
     #: ids of the recompiled frames
     frames: list[str] = field(default_factory=list)
-    #: how often a frame ran into one of the breaks
+    #: for each of the breaks, the functions and resume functions that run into it
     split: int = 0
     #: number of frames that run eagerly because of the breaks
     skipped: int = 0
@@ -238,7 +238,7 @@ def causes(report: ReportData) -> list[Cause]:
         cause = groups.setdefault(key, new)
         cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
-        cause.split += len(report.own_hits(broken) or broken.hits)
+        cause.split += len(report.seen_from(broken))
         cause.skipped += skipped.count(broken.id) or sum(hit.outcome == "skipped" for hit in broken.hits)
         seconds = costs.get(broken.id)
         if seconds is not None:

@@ -407,3 +407,8 @@ class ReportData(LazyPart, kw_only=True):
         """Where the program's own calls run into a break."""
         added = {id for run in self.inputs or () for id in run.frames}
         return [h for h in b.hits if h.frame not in added]
+
+    def seen_from(self, b: Break) -> set[tuple[str, int, str]]:
+        """The code that runs into a break: the versions of a function are one."""
+        frames = {h.frame for h in self.own_hits(b) or b.hits}
+        return {f.code for f in self.frames if f.id in frames}

@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
+from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, label, listed, plural
 from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
@@ -92,7 +92,7 @@ def break_rows(places: Places) -> list[BreakRow]:
         rows.append({
             "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(places.code(b), 120),
             "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
-            "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(places.report.own_hits(b) or b.hits),
+            "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(places.report.seen_from(b)),
             "allowed": bool(b.allowed), "target": break_target(b),
         })  # fmt: skip
         if b.id in places.costs:
@@ -237,13 +237,15 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     if chosen is not None:
         absent = [fix for fix in considered(report, ids) if fix.verdict == "untried" and not (fix.edits or fix.settings)]
         unseen = f", as {absent[0].reason}" if absent else ""
-        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove this{unseen}"
+        this = f"the graph break{_first_place(report, ids)}{unseen}"
+        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove {this}"
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, elsewhere)
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
-        why = next((f": {compiler_text(fix.reason, 120)}" for fix in tried if fix.verdict == "refused" and fix.reason), "")
-        return False, f"`{name} = True` was tried and refused{why.rstrip('.')}"
+        refused = next(fix for fix in sorted(tried, key=lambda fix: not fix.reason) if fix.verdict == "refused")
+        why = f": {compiler_text(refused.reason, 120)}".rstrip(".: ")  # which speaks of the place for which it was tried
+        return False, f"`{name} = True` was tried{_first_place(report, [refused.break_])} and refused{why}"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
     if trial is None:
@@ -256,6 +258,11 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         return True, f"tried: {best.breaks} {became} when the calls are repeated"
     top = " on top" if best.settings else ""
     return False, f"`{setting} = True` was tried{top}, and is not advised: {compiler_text(trial.harm, 170)}"
+
+
+def _first_place(report: Report, ids: Container[str | None]) -> str:
+    """` at f.py:3`, for the first break with one of these ids; "" if there is none."""
+    return next((f" at {label(b.file, b.cell)}:{b.line}" for b in report.breaks if b.id in ids), "")
 
 
 def helpful(report: Report, trials: list[Trial] | None) -> list[Trial]:
@@ -440,7 +447,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     """One break: its place and outcome, its line, why it is there, and the first advice."""
     place = places.of_break(b)
     own = places.report.own_hits(b)
-    hits = f", seen from {seen} frames" if (seen := len(own or b.hits)) > 1 else ""
+    hits = f", seen from {seen} frames" if (seen := len(places.report.seen_from(b))) > 1 else ""
     hits += ", gone when the calls are traced again" if b.first_call_only else ""
     hits += "" if own or not b.hits else ", only with --inputs"
     colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"

@@ -252,7 +252,8 @@ class CauseWords:
         if self.cause.seconds:
             ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
             return f"{time_text(self.cause.seconds)} a call{ops}"
-        return f"seen from {self.cause.split} frames" if self.cause.split > len(self.breaks) else ""
+        seen = len(set().union(*map(self.report.seen_from, self.breaks)))
+        return f"seen from {seen} frames" if seen > len(self.breaks) else ""
 
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""

@@ -101,8 +101,9 @@ def test_a_setting_that_holds_for_another_break_is_not_advised() -> None:
     b.hints = ["Set `torch._dynamo.config.capture_scalar_outputs = True`."]
     settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
     other = Fix(id="x0", break_="b9", verdict="verified", removes=["b9"], settings=settings)
-    assert advice(Report(fixes=[other]), b)[0].endswith("tried for another place, was not seen to remove this.")
-    assert "this, as it is gone." in advice(Report(fixes=[other, Fix(id="x1", break_=b.id, reason="it is gone")]), b)[0]
+    assert advice(Report(fixes=[other]), b)[0].endswith("tried for another place, was not seen to remove the graph break.")
+    gone = Report(fixes=[other, Fix(id="x1", break_=b.id, reason="it is gone")])
+    assert "the graph break, as it is gone." in advice(gone, b)[0]
     assert advice(Report(fixes=[replace(other, verdict="untried")]), b)[0].endswith("(the compiler's hint, not tried)")
 
 

@@ -157,7 +157,8 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     assert first["hints"]
     report.fixes = [tried(scalars[1].id, "untried", "no time"), tried(scalars[-1].id, "refused", "outputs differ")]
     assert ": keep the value in a tensor, or read it outside of the compiled code" in advice(report)["first"]
-    refused = "The compiler's hint `torch._dynamo.config.capture_scalar_outputs = True` was tried and refused: outputs differ."
+    name, at = "torch._dynamo.config.capture_scalar_outputs", f"model.py:{scalars[-1].line}"
+    refused = f"The compiler's hint `{name} = True` was tried at {at} and refused: outputs differ."
     assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1], "a setting is in force for all"
     assert refused in advice(report)["more"]
     report.fixes.append(Fix(id="x1", title="Choose", verdict="verified", removes=[b.id for b in scalars]))
@@ -279,7 +280,12 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
 
 def test_a_cause_says_from_how_many_frames_it_was_seen_but_not_that_it_costs_most() -> None:
     report = model(breaks=12)
-    report.breaks[0].hits *= 2
+    [hit] = report.breaks[0].hits
+    again = replace(report.frame(hit.frame), id="f99")  # another version of a function is not another frame
+    report.frames.append(again)
+    report.breaks[0].hits.append(replace(hit, frame="f99"))
+    assert "seen from" not in to_text(report)
+    again.line += 1
     assert "(seen from 10 frames)" in to_text(report), "how often a break ran is not known"
     report.profile = Profile(calls=3, median_seconds=0.004)
     assert "costly" not in to_text(report), "what the program asks for comes last, whatever it costs"
