@@ -230,6 +230,7 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
 def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
     """The end of a graph: why, at which instruction, and with which flags in force."""
     attempt, chain = hooks.attempt(), translators.chain(translator)
+    at, stack = translators.location(translator), translators.summaries(getattr(reason, "user_stack", None))
     if attempt is not None:
         # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
         attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in chain}
@@ -237,8 +238,8 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
         str(reason.reason),
         bool(getattr(reason, "graph_break", False)),
         hooks.code(chain[-1].f_code),
-        translators.location(translator),
-        stack=translators.summaries(getattr(reason, "user_stack", None)),
+        at,
+        stack=[*stack[:-1], at] if stack and (stack[-1].file, stack[-1].function) == (at.file, at.function) else stack,
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],

@@ -35,7 +35,11 @@ def positions(instruction: Any) -> Position:
 
 def location(translator: Any) -> Location:
     """The place of the instruction that a translator is tracing."""
-    code, at = translator.f_code, positions(translator.current_instruction)
+    code, now = translator.f_code, translator.current_instruction
+    at = positions(now)
+    if "JUMP" in now.opname:  # Python 3.11 gives the second jump of `n > 0 and x.any()` the place of `n > 0`
+        tested = positions(translator.instructions[translator.instructions.index(now) - 1])
+        at = tested if tested.line else at
     return Location(code.co_filename, at.line or 0, code.co_name, *at[1:])
 
 

@@ -103,6 +103,18 @@ def test_breaks_that_begin_in_one_column_are_told_apart_by_where_they_end() -> N
         assert [(b.column, (b.end_line or 0) - b.line, b.end_column) for b in breaks] == [(22, 0, 28), (22, 3, 9)]
 
 
+def test_each_condition_of_an_if_has_a_break_of_its_own_at_its_place() -> None:
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        if n > 0 and (x.sum() > 5
+                      or x.any()):  # fmt: skip
+            x = x + 1
+        return x
+
+    breaks = explain(f, backend="eager")(torch.ones(2), 3).breaks
+    if breaks[0].column is not None:  # Python 3.10 keeps none
+        assert [(b.line - breaks[0].line, b.column, b.end_column) for b in breaks] == [(0, 22, 33), (1, 25, 32)]
+
+
 def test_a_break_in_a_generator_is_one_for_the_function_and_its_caller() -> None:
     @torch.no_grad()
     def decode(x: torch.Tensor) -> str:

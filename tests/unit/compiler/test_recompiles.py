@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any
 
 import pytest
@@ -97,6 +98,7 @@ def test_a_value_of_another_length_or_class_is_told_in_one_sentence_whatever_gua
         (([x], []), "had length 1", "has 0"),
         ((x, torch.ones(3), None), "was torch.Tensor", "is NoneType"),
         ((torch.nn.functional.relu, torch.tanh), "was function", "is builtin_function_or_method"),
+        ((functools.partial(torch.add, alpha=1, other=1), lambda x, by=2: x * by), "was functools.partial", "is function"),
     ):
         torch._dynamo.reset()
         report = seen(lambda: [torch.compile(f, backend="eager")(x, y) for y in values])  # noqa: B023

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,10 @@ def calls(x: torch.Tensor) -> torch.Tensor:
 def resumes_then_fails(x: torch.Tensor) -> torch.Tensor:
     torch._dynamo.graph_break()
     return fails(x + 1)
+
+
+def copies_then_fails(xs: list[torch.Tensor]) -> torch.Tensor:
+    return fails(copy.deepcopy(xs)[0])
 
 
 def text(f: Callable[..., Any], **settings: Any) -> str:
@@ -220,6 +225,8 @@ def test_an_error_that_ended_the_call_at_a_break() -> None:
     _, asked, failed = text(lambda x: resumes_then_fails(x) * 2).split("✂ graph break at ")
     assert "in resumes_then_fails (resumed, seen from 2 frames)" in asked
     assert "(not resumed: OSError ended the call here)" in failed
+    copied = text(lambda x: copies_then_fails([x])).rpartition("✂ graph break at copy.py")[2]
+    assert "(resumed, seen from 2 frames)" in copied
     # compiled code itself reads the attribute, and the error names only its first line
     assert "(not resumed: AttributeError ended the call here)" in text(Breaks())
 
