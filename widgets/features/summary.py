@@ -322,9 +322,9 @@ def _dominant(places: Places, profile: Profile) -> str:
         return ""
     parts = grouped((s.graph, s.duration) for s in profile.segments if s.kind in kinds.get(name, ()))
     spent = {id: sum(durations) for id, durations in parts.items()}
-    id = max(places.graphs, key=lambda id: spent.get(id, 0.0), default="")
+    id = max(spent, key=spent.__getitem__, default=None)
     words = f"the largest part of {a_call(profile)}: {SHARES[name][0]}, {shares[name]:.0%}"
-    if spent.get(id):
+    if id in places.graphs:  # and not in code that the report lacks
         number, graph = places.graphs[id]
         whose = f" (`{places.name(frame)}`)" if (frame := places.frames.get(graph.frame)) else ""
         words += f"; graph {number} alone, {shares[name] * spent[id] / sum(spent.values()):.0%}{whose}"

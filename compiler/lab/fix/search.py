@@ -714,7 +714,9 @@ class Search:
             compared = sure - 1 if is_sure else len(self._steps) - 1
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
-                fix.condition = ". ".join(_conditions(self._steps, number) if step.is_verified else []) or _AS_OTHERS
+                words = ". ".join(_conditions(self._steps, number) if step.is_verified else [])
+                of_all = "With all of them: " * (before.fix.condition == _AS_OTHERS)
+                fix.condition = of_all + words if words else _AS_OTHERS
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), step.gain]))
             if number < self._first:
                 fix.reason = "traced again after the recorded calls, they do not come back"

@@ -398,6 +398,9 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert found["more"][0] == "The largest part of a call: compiled graphs, 90%; graph 1 alone, 90% (`Block0.forward`)."
     assert not any("--profile" in sentence for sentence in found["more"])
+    other = profiled(model(breaks=12), 0.01)  # most of the time is that of a graph that the report lacks
+    other.profile.segments.append(replace(other.profile.segments[0], graph="g99", duration=2.0))
+    assert advice(other)["more"][0] == "The largest part of a call: compiled graphs, 90%."
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
     free.breaks = free.profile.breaks = []
