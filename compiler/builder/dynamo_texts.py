@@ -222,13 +222,15 @@ def undecided_in(text: str) -> Undecided | None:
 
 # -- guards and symbols -----------------------------------------------------------------------------
 
+#: a condition, whose strings may have number signs of their own, and the comment beside it
+_COMMENTED = re.compile(r"""((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"])*?)\s{2,}(# .*)""", re.S)
 _RELATION = re.compile(r"^(?P<name>Eq|Ne)\((?P<operands>.*)\)$", re.S)
 
 
 def split_comment(text: str) -> tuple[str, str]:
     """A guard's condition, and what torch prints beside it, which is usually the line that made the guard."""
-    condition, *comment = re.split(r"\s{2,}(?=# )", text, maxsplit=1)
-    return condition.strip(), comment[0] if comment else ""
+    match = _COMMENTED.fullmatch(text)
+    return (match[1].strip(), match[2]) if match is not None else (text.strip(), "")
 
 
 @functools.lru_cache(8192)
@@ -266,6 +268,8 @@ def without_stack(reason: str) -> str:
     return reason.split("\nUser stack trace:", 1)[0].strip()
 
 
+#: a value as guards print it: what else stands there is an expression, of other values
+_VALUE = r"-?\d[\w.]*(?:(?<=e)[-+]\d+)?|-?inf|True|False|[\[{].*[\]}]|\([^a-ik-z]*\)|'[^']*'|\"[^\"]*\"|torch\.\w+|device\(.*\)"
 #: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
 #: value; for another object, `a` is the type of the expected one; for a range, `a` and `b` are its ends; for a new attribute,
 #: `b` is its name; for global state, `n` is what changed
@@ -290,9 +294,9 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
     (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
     (re.compile(r"(?:GLOBAL_STATE changed: |___check_(?=torch))(?P<n>.+?)(?:\(\))?$|___check_global_state"), "global state"),
-    (re.compile(r"^(?P<n>(?:list\(dict\.keys\([^)]+\)\)|[^\W\d])[\w.'\[\]]*) == (?P<a>[\[{(].*[\]})]|'[^']*'|\S+)"), "value"),
-    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"), "range"),
-    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "minimum"),
+    (re.compile(rf"^(?P<n>(?:list\(dict\.keys\([^)]+\)\)|[^\W\d])[\w.'\[\]]*) == (?P<a>{_VALUE})$"), "value"),
+    (re.compile(r"^(?P<a>-?\d[\w.]*) <= (?P<n>\S+) <= (?P<b>-?\d[\w.]*)$"), "range"),
+    (re.compile(r"^(?P<a>-?\d[\w.]*) <= (?P<n>\S+)$"), "minimum"),
 ]  # fmt: skip
 
 

@@ -210,6 +210,8 @@ class Version:
         #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
         #: symbols, and the guards on no expression (on global state, for example)
         self.made: dict[str, list[tuple[str, str, Place]]] = {}
+        #: each guarded expression, as the user writes it, and whether it begins at a global
+        self.names: set[tuple[str, bool]] = set()
         self._places = Places(cell_of, record.files)
         self._symbols: dict[str, Symbol] = {}
         #: what stands for a symbol in guards ("x.size()[0]") -> the symbol
@@ -234,6 +236,7 @@ class Version:
             kind, code, comment = match["kind"], *split_comment(match["text"] or "")
             if kind is None:
                 source, about = match["source"], user_expression(match["source"])
+                self.names.add((about, "G[" in source))
                 self.types.setdefault(about, match["type"])  # a function's defaults have its source, and come after it
             elif kind in ON_SYMBOLS and not match["bars"]:  # outside the tree
                 self._shape(user_expression(code), comment)
@@ -449,24 +452,28 @@ class Recompiles:
         guards = [dynamo_texts.failed_guard(text) for text in texts]
         #: what the failing call has, as the failed checks print it: ("size", "x.size()[0]") -> "3"
         printed = {(g.kind, _written(g.source, g.dimension)): g.now for g in guards}
+        unknown = Version(CompileRecord(None), self.cell_of)
         for guard, text in zip(guards, texts, strict=True):
             of = self._records.get((record.reset_period, guard.compile_id))
-            old = self.version(of) if of is not None else Version(CompileRecord(None), self.cell_of)
+            old, now = self.version(of) if of is not None else unknown, new
             condition, about = user_expression(dynamo_texts.condition_of(text)), str(guard.source)
+            name = about.partition(".size()")[0]
+            if {(name, False), (name, True)} <= old.names | new.names:  # a local and a global of one name: which is it?
+                old = now = unknown
             if guard.kind in ("type", "not a tensor"):
-                guard.before, guard.now = old.types.get(about), new.types.get(about) or printed.get(("not a tensor", about))
+                guard.before, guard.now = old.types.get(about), now.types.get(about) or printed.get(("not a tensor", about))
             elif guard.kind == "length":
-                guard.actual = new.length(about)
+                guard.actual = now.length(about)
             elif guard.kind == "expression":
-                values = {m[0]: new.value(m[0]) or printed.get(("size", m[0])) for m in SIZE.finditer(condition)}
+                values = {m[0]: now.value(m[0]) or printed.get(("size", m[0])) for m in SIZE.finditer(condition)}
                 guard.actual = ", ".join(f"{name} is {value}" for name, value in values.items() if value) or None
             elif guard.kind in ("value", "range", "minimum"):
-                guard.actual = new.value(about) or printed.get(("size", about))
+                guard.actual = now.value(about) or printed.get(("size", about))
             place, beside = old.place(guard, condition) or Place(), self.printed(text)
             if len(beside.stack) > len(place.stack):
                 place = beside if place.origin == "unknown" else place._replace(stack=beside.stack)
             if place.at is None and guard.kind == "size":
-                place = new.first_use(guard)
+                place = now.first_use(guard)
             for name, value in place.fields.items():
                 setattr(guard, name, value)
         return guards

@@ -43,12 +43,12 @@ _TYPES = {
         "move the call out of the compiled code, or use a tensor instead, in `torch.where` or `torch.cond`"),
 }  # fmt: skip
 #: for a value that differs in each call; whether the function itself changes it is not known
-OWN_STATE = "where the compiled function itself changes it, do that outside of it, or keep it in a tensor"
+OWN_STATE = "where the compiled function itself changes it, change and read it outside, or, in tensor arithmetic, use a tensor"
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
-    "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
+    "size": ("another size", "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
     "value": ("another value",
-        "where a number varies that no condition reads, make it a tensor; any other value may need a version of its own"),
+        "a float that only arithmetic with tensors reads can be a tensor; any other value may need a version of its own"),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
@@ -58,8 +58,8 @@ _GUARDS = {
     "freed": ("a new object each time",
         "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
         "compiled code: each new object gets a version of its own"),
-    "range": ("a size outside the range that was compiled for",
-        "leave it, or take a condition on the size out of the compiled code: each range gets a version of its own"),
+    "range": ("a size or number outside the range that was compiled for",
+        "leave it, or take a condition on it out of the compiled code: each range gets a version of its own"),
 }  # fmt: skip
 _FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet

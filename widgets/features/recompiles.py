@@ -79,8 +79,10 @@ def guard_words(guard: FailedGuard) -> str:
         words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
+    if guard.kind == "missing" and not (guard.source or "").endswith("]"):  # torch looks into one dict, not for the attribute
+        words += ", or is kept elsewhere (such as None for a module)"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
-        words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
+        words += "; a learning rate that is a float tensor may change without a recompile"
     return words.format(
         **asdict(guard), then=f"is {guard.actual}" if guard.actual else "is not", length=guard.actual or "another length",
         gradient="a" if required else "no", does="does not" if required else "does",
@@ -157,7 +159,7 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     causes, facts = failures(recompile, places), "; ".join(filter(None, (place, took, versions)))
     title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
-        setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")
+        setting = recompile.refused_by if limit is None else f"{recompile.refused_by} = {limit}"
         does = "run eagerly" if frame is None or frame.status != "failed" else "raise an error"  # as fullgraph does
         title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now {does}"
         title += f" (first at {place})" if place else ""

@@ -20,9 +20,15 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: L['s'] == 'a b'     # def f(x, s):", "s was 'a b' when it was compiled, and is not now"),
         (
             "0/0: L['self'].param_groups[0]['lr'] == 0.1",
-            "self.param_groups[0]['lr'] was 0.1 when it was compiled, and is not now; a learning rate that is a tensor, "
-            "lr=torch.tensor(0.1), may change without a recompile",
+            "self.param_groups[0]['lr'] was 0.1 when it was compiled, and is not now; a learning rate that is a float tensor "
+            "may change without a recompile",
         ),
+        ("0/0: L['s'] == 'a  # b'     # def f(x, s):", "s was 'a  # b' when it was compiled, and is not now"),
+        # no values, but expressions
+        ("0/0: L['m'] == L['n']", "this guard failed: m == n"),
+        ("0/0: L['n'] == 1 + L['m']", "this guard failed: n == 1 + m"),
+        ("0/0: L['n'] <= 1.0", "this guard failed: n <= 1.0"),
+        ("0/0: 3 <= L['m'] + L['n']", "this guard failed: 3 <= m + n"),
         ("0/0: not L['d']     # def f(x, d):", "d was empty when it was compiled, and is not now"),
         ("0/0: len(L['l']) == 2", "l had length 2 when it was compiled, and has another length now"),
         (
@@ -41,6 +47,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: list(dict.keys(L['d']))[0] == 'a'", "list(dict.keys(d))[0] was 'a' when it was compiled, and is not now"),
         ("1/0: ___check_torch_function_mode_stack()", "a global setting of torch changed: torch_function_mode_stack"),
         ("0/0: KeyError on L['cache'][(1, 'w')]", "cache[(1, 'w')] was there when it was compiled, and is not now"),
+        (  # it may be None now
+            "0/0: KeyError on L['self']._modules['act']",
+            "self.act was there when it was compiled, and is not now, or is kept elsewhere (such as None for a module)",
+        ),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
         (

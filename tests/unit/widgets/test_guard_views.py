@@ -55,7 +55,7 @@ def test_the_text_names_the_call_the_cost_and_the_line() -> None:
 def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
     lines = [line for line in to_text(limited(), width=140).splitlines() if line]
     assert "recompile limit reached" in lines[0]
-    assert lines[1].startswith("✗ f has reached the recompile limit (torch._dynamo.config.recompile_limit = 2)")
+    assert lines[1].startswith("✗ f has reached the recompile limit (recompile_limit = 2)")
     assert "first at call 3, In[3]:5" in " ".join(line.strip() for line in lines[1:4])
     report = limited()
     rows = view_model(report)["recompiles"]

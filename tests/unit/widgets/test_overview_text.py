@@ -182,7 +182,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     alike = shown(report)["causes"][0]
     assert alike["fix"] == f"choose (tried: verified for 1 of {len(alike['places'])})"
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
-    assert again["fix"] == "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
+    assert again["fix"] == "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
     assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
     report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="2", actual="1")
@@ -247,7 +247,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
-    said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where sizes vary"
+    said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where input sizes"
     assert advice(report)["first"].startswith(said)
     for number, again in enumerate(report.recompiles, 2):
         again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
@@ -404,7 +404,7 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
     free.breaks = free.profile.breaks = []
-    assert advice(free)["first"].startswith("look into 5 recompiles: another size, such as x: 2, then 3; where sizes vary")
+    assert advice(free)["first"].startswith("look into 5 recompiles: another size, such as x: 2, then 3; where input sizes")
 
 
 @pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
