@@ -37,6 +37,7 @@ _INSTEAD = {
 _OUTCOMES = {
     "raised": ("stopped here", "stopped here"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
     "resumed": ("resumed", "resumed"), "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"),
+    "left": ("no resume function was compiled", "no resume function"),  # for a lone `return`, or after an error
 }  # fmt: skip
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
@@ -326,8 +327,9 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     resumes = {id for h in b.hits for id in h.resumes}
     # a wrapper's frame, which has nothing to resume, calls the function at the break anew
     after = [f for f in places.report.frames if (f.id in resumes if resumes else (f.file, f.code_name) == (b.file, b.function))]
-    if b.outcome == "resumed" and after and all((f.reason or "").startswith("no tensor-related") for f in after):
-        # Dynamo skips such a function, whatever it does with tensors of globals and of objects
+    if b.outcome == "resumed" and places.report.hooks and not resumes:
+        words = _OUTCOMES["left"]
+    if b.outcome == "resumed" and after and all(map(_has_no_tensor, after)):
         what, brief_words = _OUTCOMES["rest" if resumes else "skipped"]
         words = (f"{what}: Dynamo found no tensor passed to it", brief_words)
     if (b.outcome == "resumed" or words == _OUTCOMES["rest"]) and b.error.startswith(_FALSE):
@@ -338,18 +340,23 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     return words[brief]
 
 
+def _has_no_tensor(frame: Frame) -> bool:
+    """Whether Dynamo skips the function as no tensor is passed to it, whatever it does with those of globals and of objects."""
+    return (frame.reason or "").startswith("no tensor-related")
+
+
 def _left_alone(b: Break, report: Report) -> StackEntry | None:
-    """The first call that led to the break in a function without a frame: Dynamo leaves it alone, as `Sequential.forward`."""
-    met = [(f.file, f"{f.name} {f.code_name}") for f in report.frames]
-    met += [(i.file, i.name or "") for f in report.frames for i in f.inlined]  # of nested graph breaks
-    known = (_CALL.search(e.file) or any(e.file == file and e.function in name for file, name in met) for e in b.stack)
-    return next((e for e, is_known in zip(b.stack, known, strict=True) if not is_known), None)
+    """The first call that led to the break in a function that Dynamo does not compile, such as `Sequential.forward`."""
+    compiled = [f for f in report.frames if f.status != "skipped" and not _has_no_tensor(f)]
+    met = {(f.file, name) for f in compiled for name in (f.name, f.code_name)}
+    met |= {(i.file, (i.name or "").rpartition(".")[2]) for f in report.frames for i in f.inlined}  # of nested graph breaks
+    return next((e for e in b.stack if not (_CALL.search(e.file) or (e.file, e.function) in met)), None)
 
 
 def outcome_in_full(places: Places, b: Break) -> str:
     """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do."""
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    if words == "resumed" and (e := _left_alone(b, places.report)):
+    if words in (_OUTCOMES["resumed"][0], _OUTCOMES["left"][0]) and (e := _left_alone(b, places.report)):
         on = dict.fromkeys(places.function(f.name, f.file, f.line) for h in b.hits if (f := places.frames.get(h.frame)))
         words += f" in {listed([*on], 2)}; " if on else "; "
         words += f"{places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"

@@ -177,6 +177,11 @@ def plus(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def steps(n: int) -> int:
+    print(end="")
+    return n
+
+
 def calls_an_operation(x: torch.Tensor) -> torch.Tensor:
     y: torch.Tensor = plus(x)
     return y
@@ -205,8 +210,12 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
     net = torch.nn.Sequential(torch.nn.ReLU())
     net[0].register_forward_hook(lambda *_: print(end=""))
-    words = " ".join(text(lambda x: net(x)).split())
+    words = " ".join(text(lambda x: net(x) * 2).split())
     assert "(resumed in <lambda>; forward at container.py:" in words, "torch compiles no frame of Sequential's"
+    words = " ".join(text(lambda x: net(x)).split())
+    assert "(no resume function was compiled in <lambda>; forward at container.py:" in words, "only a `return` is left"
+    words = " ".join(text(lambda x: x + steps(2)).split())
+    assert "(resumed in <lambda>; steps at test_text_says.py:" in words, "Dynamo leaves a function without tensors alone"
     assert "runs eagerly" not in text(lambda x: log(x + 1) * 2, nested_graph_breaks=True)
 
 
