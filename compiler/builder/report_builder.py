@@ -190,7 +190,8 @@ class _ReportBuilder:
             if event.is_full is not None and not any(note.startswith("calls ran eagerly") for note in self.facts.notes):
                 self.result.notes.append(f"{frame.name} ran eagerly in this recording: {why}.")
         elif event.is_full and event.code.uid not in by_code:
-            self.result.notes.append(f"{frame.name} is at its recompile limit: calls that fit no version of it run eagerly.")
+            other = "calls that fit none of them run eagerly, unless torch.compile has a limit of its own"
+            self.result.notes.append(f"{frame.name} has all versions that the recompile limit allows: {other}.")
         frame.continues = before.id if before else None
         by_code.setdefault(code.uid, frame)
         self.result.frames.append(frame)

@@ -176,7 +176,10 @@ def test_a_call_that_fits_no_version_at_the_recompile_limit_is_said_to_run_eager
     assert report.notes == ["<lambda> ran eagerly in this recording: it has reached its recompile limit."]
     assert "graph breaks unknown" in report.headline()
     report = seen(lambda: [compiled(torch.ones(2), "a" * n) for n in (20, 1)])
-    assert report.notes == ["<lambda> is at its recompile limit: calls that fit no version of it run eagerly."]
+    assert report.notes == [
+        "<lambda> has all versions that the recompile limit allows: calls that fit none of them run eagerly, unless "
+        "torch.compile has a limit of its own."
+    ]
     with observe() as recording, torch.compiler.set_stance("force_eager"):
         compiled(torch.ones(2), "a")
     assert [note.partition(",")[0] for note in recording.report.notes] == ["calls ran eagerly"]
