@@ -154,6 +154,7 @@ def advice(report: Report, b: Break) -> list[str]:
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and ended_by_error(report, b)
+    in_trace = ran and b.type.endswith("when making fake tensor call")
     untrue = ["For the common pattern `if", "Use `torch.cond`"] * b.source.lstrip().startswith("while")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
@@ -172,7 +173,8 @@ def advice(report: Report, b: Break) -> list[str]:
     known = (
         (is_false, "Change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
-        (fails, f"The {what} raised an error when it ran uncompiled: correct it, if it also does so without torch.compile."),
+        (fails or in_trace, f"The {what} raised an error when it {'ran uncompiled' if fails else 'was traced'}: "
+            "correct it, if it also does so without torch.compile."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),

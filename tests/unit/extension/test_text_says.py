@@ -170,6 +170,9 @@ def test_an_error_of_the_code_itself_is_not_a_maybe() -> None:
         words = str(dynascope.last())
         assert ("→ The line raised an error when it ran uncompiled: correct it" in words) is not fullgraph
         assert ("may result in an error" in words) is fullgraph
+    with pytest.raises(RuntimeError):  # no line of the user's is at fault, or leads there
+        dynascope.explain(torch.nn.Sequential(torch.nn.Linear(3, 4)), backend="eager")(torch.ones(2, 2))
+    assert "→ The call that leads here raised an error when it was traced: correct it" in str(dynascope.last())
 
 
 @torch.library.custom_op("text_says::plus", mutates_args=())
