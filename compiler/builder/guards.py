@@ -186,6 +186,8 @@ _MARKED = re.compile(
     r"^\(\((?:getattr\()?(?P<about>.+?)(?:, '|\.)_dynamo_\w*(?:dynamic|unbacked)_indices"
     r"(?:', set\(\)\))?\.issubset\(\{(?P<dims>[\d, ]+)\}"
 )
+#: the name of a global, without the id of the compile
+_GLOBAL = re.compile(r"\bG\['(\w+?)(?:_c\d+)?'\]")
 #: kinds of guards on dimensions that are marked as dynamic: in torch 2.9, and in later releases
 _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
 #: a tensor's size in one dimension, as guards write it
@@ -210,8 +212,8 @@ class Version:
         #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
         #: symbols, and the guards on no expression (on global state, for example)
         self.made: dict[str, list[tuple[str, str, Place]]] = {}
-        #: each guarded expression, as the user writes it, and whether it begins at a global
-        self.names: set[tuple[str, bool]] = set()
+        #: each guarded expression, as the user writes it, and the global that it begins at, or ""
+        self.names: set[tuple[str, str]] = set()
         self._places = Places(cell_of, record.files)
         self._symbols: dict[str, Symbol] = {}
         #: what stands for a symbol in guards ("x.size()[0]") -> the symbol
@@ -236,7 +238,7 @@ class Version:
             kind, code, comment = match["kind"], *split_comment(match["text"] or "")
             if kind is None:
                 source, about = match["source"], user_expression(match["source"])
-                self.names.add((about, "G[" in source))
+                self.names.add((about, begins[1] if (begins := _GLOBAL.search(source)) is not None else ""))
                 self.types.setdefault(about, match["type"])  # a function's defaults have its source, and come after it
             elif kind in ON_SYMBOLS and not match["bars"]:  # outside the tree
                 self._shape(user_expression(code), comment)
@@ -458,7 +460,7 @@ class Recompiles:
             old, now = self.version(of) if of is not None else unknown, new
             condition, about = user_expression(dynamo_texts.condition_of(text)), str(guard.source)
             name = about.partition(".size()")[0]
-            if {(name, False), (name, True)} <= old.names | new.names:  # a local and a global of one name: which is it?
+            if sum(named == name for named, _ in old.names | new.names) > 1:  # a local and a global, for example: which is it?
                 old = now = unknown
             if guard.kind in ("type", "not a tensor"):
                 guard.before, guard.now = old.types.get(about), now.types.get(about) or printed.get(("not a tensor", about))

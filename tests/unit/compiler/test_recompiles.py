@@ -76,12 +76,14 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     assert {f"{name} had another dtype: Float before, Double now" for name in ("x", "args[0]")} & {*words[1]}
 
 
-def test_a_local_has_not_the_value_of_a_global_of_its_name() -> None:
-    space: dict[str, Any] = {"torch": torch, "n": 3}
-    exec("def scaled(x):\n    return x * n\ndef f(x, n):\n    return scaled(x * n)\n", space)
-    compiled = torch.compile(space["f"], backend="eager", dynamic=False)
-    (again,) = seen(lambda: (compiled(torch.ones(2), 7), space.update(n=4), compiled(torch.ones(2), 7))).recompiles
-    assert recompile_words(again) == ["n was 3 when it was compiled, and is not now"]
+def test_a_value_has_not_what_another_of_its_name_has() -> None:
+    one, two = spaces = [{"n": 3}, {"n": 5}]
+    for space in spaces:
+        exec("def scaled(x):\n    return x * n\n", space)
+    for f in (lambda x, n: one["scaled"](x) * n, lambda x, _: one["scaled"](two["scaled"](x))):
+        one["n"], compiled = 3, torch.compile(f, backend="eager", dynamic=False)
+        (again,) = seen(lambda: (compiled(torch.ones(2), 7), one.update(n=4), compiled(torch.ones(2), 7))).recompiles  # noqa: B023
+        assert recompile_words(again) == ["n was 3 when it was compiled, and is not now"]
 
 
 def test_a_guard_on_a_module_of_torchs_own_names_the_module_not_torchs_wrapper() -> None:
