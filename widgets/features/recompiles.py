@@ -195,10 +195,10 @@ def symbol_part(frame: Frame, places: Places) -> list[Part]:
 def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
     """What a symbol stands for, its range, why it is dynamic; then each condition, and the line that needed it."""
     low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
-    ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
+    ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else ""
     first, of = line_words(symbol.at, places), "" if symbol.dimension is None else f", dimension {symbol.dimension}"
     why = _DYNAMIC[symbol.dynamic] + (f"; first used at {first}" if first else "")
-    range_ = ends if symbol.value is None else f"only {symbol.value}"
+    range_ = (ends or "any" * (not symbol.constraints)) if symbol.value is None else f"only {symbol.value}"
     title = f"{symbol.name} = {symbol.source or 'data'}{of}, {symbol.hint or 'unknown'} in this call"
     yield [printable(title, 200), printable(range_, 200), printable(why, 500), ""]
     for c in symbol.constraints[:50]:

@@ -94,3 +94,8 @@ def test_the_tabs_of_a_frame() -> None:
     why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     assert again["symbols"][1] == ["    n == 3 (Eq(s0, 3))", "one value", "In[3]:2 return x * n", ""]
+    symbol, free = Symbol(name="s0", constraints=[Constraint(expression="n >= 0", text="n >= 0")]), Symbol(name="s1")
+    report = known()
+    report.frames[1].symbols = [symbol, free]
+    (part,) = (part for part in view_model(report)["details"]["f1"]["parts"] if part["key"] == "symbols")
+    assert [row[1] for row in part["body"]] == ["", "", "any"]  # a condition limits it, too
