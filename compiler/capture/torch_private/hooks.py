@@ -239,7 +239,7 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
         bool(getattr(reason, "graph_break", False)),
         hooks.code(chain[-1].f_code),
         at,
-        stack=[*stack[:-1], at] if stack and (stack[-1].file, stack[-1].function) == (at.file, at.function) else stack,
+        stack=[*stack[:-1], at] if len(stack) == len(chain) else stack,  # else the break is in a call that was traced
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],

@@ -115,6 +115,21 @@ def test_each_condition_of_an_if_has_a_break_of_its_own_at_its_place() -> None:
         assert [(b.line - breaks[0].line, b.column, b.end_column) for b in breaks] == [(0, 22, 33), (1, 25, 32)]
 
 
+class Inner(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        print(end="")
+        return x + 1
+
+
+class Outer(Inner):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x * 2) + 1
+
+
+def test_a_break_in_a_function_of_its_callers_name_is_not_at_the_call() -> None:
+    assert [b.source.strip() for b in explain(Outer(), backend="eager")(torch.ones(2)).breaks] == ['print(end="")']
+
+
 def test_a_break_in_a_generator_is_one_for_the_function_and_its_caller() -> None:
     @torch.no_grad()
     def decode(x: torch.Tensor) -> str:
