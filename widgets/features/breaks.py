@@ -348,11 +348,16 @@ def _has_no_tensor(frame: Frame) -> bool:
 
 
 def _left_alone(b: Break, report: Report) -> StackEntry | None:
-    """The first call that led to the break in a function that Dynamo does not compile, such as `Sequential.forward`."""
+    """The first call that led to the break in a function that Dynamo skips, or, as torch's `Sequential.forward`, leaves alone.
+
+    With nested graph breaks, of which a report may not know, other functions without a frame are resumed in their callers.
+    """
+    seen = {(f.file, f.code_name) for f in report.frames}
     compiled = [f for f in report.frames if f.status != "skipped" and not _has_no_tensor(f)]
     met = {(f.file, name) for f in compiled for name in (f.name, f.code_name)}
-    met |= {(i.file, (i.name or "").rpartition(".")[2]) for f in report.frames for i in f.inlined}  # of nested graph breaks
-    return next((e for e in b.stack if not (_CALL.search(e.file) or (e.file, e.function) in met)), None)
+    met |= {(i.file, (i.name or "").rpartition(".")[2]) for f in report.frames for i in f.inlined}
+    left = (e for e in b.stack if (e.file, e.function) not in met and not _CALL.search(e.file))
+    return next((e for e in left if (e.file, e.function) in seen or package(e.file) == "torch"), None)
 
 
 def outcome_in_full(places: Places, b: Break) -> str:
