@@ -436,7 +436,8 @@ class Recompiles:
         if in_torch(frame.file):  # a wrapper around the user's module `fn`, or a function, with names of its own
             for guard in guards:
                 source = re.sub(r"^args\[(\d+)\]", lambda m: f"argument {int(m[1]) + 1}", guard.source or "")
-                source = re.sub(r"^fn(?=[.\[])", frame.name, source) if frame.code_name == "inner" else source
+                if frame.code_name == "inner":
+                    source = "what is compiled" if source == "fn" else re.sub(r"^fn(?=[.\[])", frame.name, source)
                 guard.source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", source) or None
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         is_added = outcome(record) == "compiled"  # a version may have no graph, or be of a wrapper of torch's

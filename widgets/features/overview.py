@@ -52,7 +52,7 @@ _GUARDS = {
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
-    "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
+    "type": ("another type or module", "use the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed",
         "keep grad mode, autocast and whatever else differs the same in each call: torch names only the first difference"),
     "freed": ("a new object each time",

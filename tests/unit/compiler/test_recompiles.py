@@ -157,6 +157,7 @@ def test_functions_that_share_code_keep_their_names(targets: list[Any], names: l
     assert [f.name for f in report.frames] == names
     assert [report.frame(r.frame).name for r in report.recompiles] == names[1:]
     assert str(report).splitlines()[0].startswith(", ".join(names))
+    assert "fn" not in {guard.source for recompile in report.recompiles for guard in recompile.failed_guards}
 
 
 def test_the_arguments_of_a_decorated_function_are_not_named_by_the_decorator() -> None:
