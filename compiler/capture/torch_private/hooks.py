@@ -231,6 +231,9 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
     """The end of a graph: why, at which instruction, and with which flags in force."""
     attempt, chain = hooks.attempt(), translators.chain(translator)
     at, stack = translators.location(translator), translators.summaries(getattr(reason, "user_stack", None))
+    stopped = list(attempt.failed or attempt.end.stopped) if attempt is not None else []
+    inlined = len(stack) - len(chain)  # calls that were just traced in vain: the break is in the innermost one
+    last = [at] if not inlined else [s.location for s in stopped[:1]] if inlined == len(stopped) else stack[-1:]
     if attempt is not None:
         # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
         attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in chain}
@@ -239,11 +242,11 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
         bool(getattr(reason, "graph_break", False)),
         hooks.code(chain[-1].f_code),
         at,
-        stack=[*stack[:-1], at] if len(stack) == len(chain) else stack,  # else the break is in a call that was traced
+        stack=[*stack[:-1], *last],
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],
-        stopped=list(attempt.failed or attempt.end.stopped) if attempt is not None else [],
+        stopped=stopped,
         compile_id=translators.current_compile_id(),
     ))  # fmt: skip
 
