@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -201,7 +200,7 @@ class BreakTable:
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
         flags = self.regions.at_graph_end(frame, end, record.resumes)
-        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags, record.callers)
+        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags, record)
 
     def forget(self, frames: set[str]) -> None:
         """Remove the hits of these frames, which are not the user's, from breaks that have other hits."""
@@ -220,7 +219,7 @@ class BreakTable:
         texts = dynamo_texts.read_breaks(record.break_texts)
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
-                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags(), record.callers)
+                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags(), record)
 
     def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
         """Record the break that made Dynamo skip the frame or fail.
@@ -234,7 +233,7 @@ class BreakTable:
         stack = max(known, self.printed_stack(text, record), key=len) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
-        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end, len(stack)), record.callers)
+        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end, len(stack)), record)
         hit = self.latest[frame.id].hit
         hit.block = self.block(record, frame, hit, text)
         return id
@@ -277,11 +276,15 @@ class BreakTable:
         return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
 
     def hit(
-        self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags, led: Sequence[Location] = ()
+        self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags, record: CompileRecord
     ) -> str:
+        last = stack[-1]
+        for (file, line, function), tested in record.frame_end.jumps.items() if record.frame_end is not None else ():
+            if tested and (file, line, user_name(function)) == (last.file, last.line, user_name(last.function)):
+                stack = [*stack[:-1], replace(tested, function=last.function)]
         entries = [e.entry(self.cell_of) for e in stack if not is_plumbing(e.file)]
         # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it
-        user = [] if entries else callers(led, self.cell_of)[-1:]
+        user = [] if entries else callers(record.callers, self.cell_of)[-1:]
         broken = next((b for b in self.breaks if user and (b.file, b.line) == (user[0].file, user[0].line)), None)
         entries = entries or (user if broken is not None else [stack[-1].entry(self.cell_of)])
         at = entries[-1]

@@ -199,7 +199,10 @@ class Experiment:
         results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
         groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients_left()}
         try:
-            groups["gradients"] += before.gradients(results)
+            if before.are_of_the_program(results):
+                opaque["gradients, which go on into the history of an earlier tensor"] = None
+            else:
+                groups["gradients"] += before.gradients(results)
         except RuntimeError as error:
             observed.backward_error = error_words(error)
         precisions = followed.precisions if isinstance(followed, Float64) else followed
@@ -244,6 +247,9 @@ class _Before:
         given = [part for one in [("argument", [*args, kwargs]), *own] for part in parts_of(*one)]
         #: the tensors that require gradients, each once: name, tensor, version, gradient
         self._asking: dict[int, tuple[str, Any, int | None, tuple[Any, ...]]] = {}
+        histories = (o.grad_fn for o in [*reached.objects, *bound.values()] if isinstance(o, torch.Tensor))
+        #: where the program's own backward passes may still go; copied arguments have a history of their own
+        self._histories = {node for node in histories if node is not None and node.name() != recorded_call.COMPUTED}
         for name, t in [*given, *leaves]:
             if isinstance(t, torch.Tensor) and t.requires_grad:
                 self._asking.setdefault(id(t), (name, t, version_of(t), _gradient_of(t)))
@@ -274,6 +280,15 @@ class _Before:
             for name, t, _, before in self._asking.values()
             if t.is_leaf and t.grad is not None and _gradient_of(t) != before
         ]
+
+    def are_of_the_program(self, values: list[Part]) -> bool:
+        """Whether going backward from these results would use up what the program's own backward passes need."""
+        nodes, todo = set[Any](), [t.grad_fn for _, t in values if isinstance(t, torch.Tensor)]
+        while todo:
+            if (node := todo.pop()) is not None and node not in nodes:
+                nodes.add(node)
+                todo += [before for before, _ in node.next_functions]
+        return not nodes.isdisjoint(self._histories)
 
     def gradients(self, values: list[Part]) -> list[Part]:
         """The gradients of these results; raises RuntimeError if going backward from them fails."""

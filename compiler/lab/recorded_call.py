@@ -277,6 +277,10 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:
     return made
 
 
+#: torch's name of what `computed` leaves in a tensor's history
+COMPUTED = "ComputedBackward"
+
+
 def computed(tensor: Any) -> Any:
     """Make this tensor the result of an operation, so that it can be changed in place: a leaf that requires grad cannot be."""
 

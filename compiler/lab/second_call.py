@@ -111,7 +111,7 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append(f"second call: {where}: the calls are traced again from the state that they left")
     same = all(b.first_call_only is False for b in own)
     if not (others or first) and report.settings.get("second_call") and (same or fewer):
-        words = "it has the same graph breaks" if same else "the graph breaks that are gone are in code that runs eagerly then"
+        words = "it has the same graph breaks" if same else "unknown which graph breaks come back"
         report.notes.append(f"second call: {words}")
 
 

@@ -345,6 +345,20 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
     program = make("""
         seen = []
 
+        def part(x):
+            v = x.sum().item()
+            seen.append(v)
+            return x * v
+
+        def f(x):
+            return part(x) + part(x)
+    """)
+    with torch._dynamo.config.patch(recompile_limit=64):
+        assert not chosen(fix(program.f, torch.ones(3)))
+    assert chosen(fix(program.f, torch.ones(3))), "the rest of `part`, compiled twice in each call, has reached the limit"
+    program = make("""
+        seen = []
+
         def f(x):
             for _ in range(1):
                 x = part(x)

@@ -212,6 +212,7 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
     attempt, name = hooks.attempt(), type(error).__name__
     if attempt is None or name.endswith("RestartAnalysis"):
         return
+    _note_jump(attempt, translator)
     chain = attempt.end.stopped
     if chain and chain[0].error != id(error):
         chain.clear()
@@ -227,26 +228,28 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
         attempt.failed = list(chain)
 
 
+def _note_jump(attempt: Attempt, translator: Any) -> None:
+    at = translators.location(translator)
+    attempt.end.jumps[at.file, at.line, at.function] = translators.tested(translator)
+
+
 def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
     """The end of a graph: why, at which instruction, and with which flags in force."""
     attempt, chain = hooks.attempt(), translators.chain(translator)
-    at, stack = translators.location(translator), translators.summaries(getattr(reason, "user_stack", None))
-    stopped = list(attempt.failed or attempt.end.stopped) if attempt is not None else []
-    inlined = len(stack) - len(chain)  # calls that were just traced in vain: the break is in the innermost one
-    last = [at] if not inlined else [s.location for s in stopped[:1]] if inlined == len(stopped) else stack[-1:]
     if attempt is not None:
+        _note_jump(attempt, translator)
         # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
         attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in chain}
     hooks.emit(events.GraphEnd(
         str(reason.reason),
         bool(getattr(reason, "graph_break", False)),
         hooks.code(chain[-1].f_code),
-        at,
-        stack=[*stack[:-1], *last],
+        translators.location(translator),
+        stack=translators.summaries(getattr(reason, "user_stack", None)),
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],
-        stopped=stopped,
+        stopped=list(attempt.failed or attempt.end.stopped) if attempt is not None else [],
         compile_id=translators.current_compile_id(),
     ))  # fmt: skip
 

@@ -35,12 +35,20 @@ def positions(instruction: Any) -> Position:
 
 def location(translator: Any) -> Location:
     """The place of the instruction that a translator is tracing."""
-    code, now = translator.f_code, translator.current_instruction
-    at = positions(now)
-    if "JUMP" in now.opname:  # Python 3.11 gives the second jump of `n > 0 and x.any()` the place of `n > 0`
-        tested = positions(translator.instructions[translator.instructions.index(now) - 1])
-        at = tested if tested.line else at
+    code, at = translator.f_code, positions(translator.current_instruction)
     return Location(code.co_filename, at.line or 0, code.co_name, *at[1:])
+
+
+def tested(translator: Any) -> Location | None:
+    """The place of the condition, if a translator is tracing a jump.
+
+    That of the jump may be the whole statement, or, in Python 3.11, `n > 0` for the second jump of `n > 0 and x.any()`.
+    """
+    code, now = translator.f_code, translator.current_instruction
+    if "JUMP" not in now.opname:
+        return None
+    at = positions(translator.instructions[translator.instructions.index(now) - 1])
+    return Location(code.co_filename, at.line, code.co_name, *at[1:]) if at.line else None
 
 
 def chain(translator: Any) -> list[Any]:

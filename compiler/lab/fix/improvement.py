@@ -65,7 +65,7 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if skipped > 0 and skipped >= len(before.breaks) - len(after.breaks):
         return f"{plural(skipped, 'more frame')} skipped"
     if (more := after.summary.recompiles - before.summary.recompiles) > 0:
-        return plural(more, "new recompile")
+        return f"{plural(more, 'more recompile')} in the repeated calls"
     if len(new) > 1 and len(after.breaks) > len(before.breaks):
         return f"{plural(len(new), 'new graph break')}: {', '.join(dict.fromkeys(_words(other) for _, other in new[:3]))}"
     return None
@@ -234,7 +234,7 @@ def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
     if is_costly and operations(after.report) < operations(before.report):
         return "less is captured then"
     more = after.report.summary.recompiles - before.report.summary.recompiles
-    return plural(more, "new recompile") if more > 0 else ""
+    return f"{plural(more, 'more recompile')} in the repeated calls" if more > 0 else ""
 
 
 def ends(run: Report, report: Report, plan: Plan) -> list[Break]:

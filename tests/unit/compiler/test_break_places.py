@@ -110,7 +110,12 @@ def test_each_condition_of_an_if_has_a_break_of_its_own_at_its_place() -> None:
             x = x + 1
         return x
 
-    for called in (f, lambda x, n: f(x, n)):
+    def looped(x: torch.Tensor, n: int) -> torch.Tensor:  # which cannot be resumed
+        for _ in range(1):
+            x = f(x, n)
+        return x
+
+    for called in (f, lambda x, n: f(x, n), looped):
         torch._dynamo.reset()
         breaks = explain(called, backend="eager")(torch.ones(2), 3).breaks
         if breaks[0].column is not None:  # Python 3.10 keeps none

@@ -238,6 +238,14 @@ def test_gradients_that_eager_has_only_in_backward_are_not_compared() -> None:
     assert "not compared: gradients: autograd.grad in the eager call raises RuntimeError: When use_reentrant" in found["words"]
 
 
+def test_going_backward_uses_up_no_history_of_the_programs_own_tensors() -> None:
+    held = torch.nn.Linear(3, 3)(torch.ones(3)).tanh()
+    found = checked(lambda x: x * held, torch.ones(3, requires_grad=True), backend="aot_eager")
+    assert found["agrees"], found
+    assert "not compared: gradients, which go on into the history of an earlier tensor" in found["words"]
+    held.sum().backward()
+
+
 def noisy(x: torch.Tensor) -> torch.Tensor:
     return x + torch.from_numpy(np.random.rand(1))
 

@@ -250,5 +250,5 @@ def test_a_change_is_worse_elsewhere_by_recompiles_and_by_what_no_version_captur
         return TrialResult(recording.report, graph_runs=2, eager_ops=ops)
 
     two, one = trial(2, 3), trial(2, 3, dynamic=True, ops=2)
-    assert (why_worse_elsewhere(one, two), why_worse_elsewhere(two, one)) == ("", "1 new recompile")
+    assert (why_worse_elsewhere(one, two), why_worse_elsewhere(two, one)) == ("", "1 more recompile in the repeated calls")
     assert why_worse_elsewhere(trial(), two) == "less is captured then"
