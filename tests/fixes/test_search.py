@@ -354,7 +354,8 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
             return part(x) + part(x)
     """)
     with torch._dynamo.config.patch(recompile_limit=64):
-        assert not chosen(fix(program.f, torch.ones(3)))
+        assert not chosen(report := fix(program.f, torch.ones(3)))
+    assert report.fix_set.before.compiled_again == ["resume in part"], "of its two guards, neither is the cause"
     assert chosen(fix(program.f, torch.ones(3))), "the rest of `part`, compiled twice in each call, has reached the limit"
     program = make("""
         seen = []

@@ -174,7 +174,9 @@ def recommendation(places: Places) -> Recommendation | None:
     action, id = tried if tried and not left else _cause(left or words, report)
     said = [action, *(tried[:1] if left and tried else ())]
     if state:
-        again = f"look into what the fourth of four equal calls still compiles: {', '.join(capped(state, 3))}; {OWN_STATE}."
+        names = ", ".join(capped(state, 3))
+        what = f"; {OWN_STATE}" * ("(failed guard: " in names)
+        again = f"look into what the fourth of four equal calls still compiles: {names}{what}."
         said = [again, *(said if tried or left else ())]
     dearer = _dearer(words, report) if tried and not left and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less

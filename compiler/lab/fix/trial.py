@@ -210,7 +210,9 @@ class Trials:
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
                 for id, name, reason in counts.compiled_again:
                     ran.compiled_again.append(compiled_name(of.get(id.rpartition("/")[0], user_name(name)), name))
-                    ran.guards[ran.compiled_again[-1]] = failed_guard(reason)
+                    of_all = ran.guards.setdefault(ran.compiled_again[-1], guard := failed_guard(reason))
+                    if of_all != guard:  # as for two layers: which of them makes it compile again and again is unknown
+                        ran.guards[ran.compiled_again[-1]] = ""
         return ran
 
     @contextlib.contextmanager

@@ -245,6 +245,8 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     found = advice(report)
     assert found["first"].startswith("look into what the fourth of four equal calls still compiles: g (failed guard: len(")
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
+    report.fix_set.after.compiled_again = ["g"]
+    assert advice(report)["first"] == "look into what the fourth of four equal calls still compiles: g."
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
     said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where input sizes"
