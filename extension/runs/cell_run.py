@@ -238,7 +238,8 @@ class CompiledCell:
         names, called = entry_points.uncompiled, entry_points.called
         if names:
             options = " ".join(f"-f {name}" for name in (*called, *names))
-            notes.append(f"{', '.join(names)} ran eagerly: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")
+            ran = f"{', '.join(names)} ran eagerly, called by the cell's own statements"
+            notes.append(f"{ran}: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")
         elif not called and not self.run.recording.has_graphs:  # else what was called has nothing to compile, or breaks
             notes.append(why_nothing_ran(defined, self.namespace))
         return value

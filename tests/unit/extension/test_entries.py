@@ -97,7 +97,10 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         ),
         # `T.fit`, which the cell calls, can be compiled
         (["class T:", "    def fit(self, x): return f(x)", "def f(x): return x + 1", "T().fit(x)"], "called f directly: add"),
-        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly: to compile it, use -f f."),
+        (
+            ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
+            "f ran eagerly, called by the cell's own statements: to compile it, use -f f.",
+        ),
     ],
 )
 def test_nothing_compiled_names_the_cure(shell, lines, said):
@@ -231,7 +234,9 @@ def test_compiled_function_that_is_not_called(shell):
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     for k, own in (("2", 0), ("x + 1", 1)):  # what makes it has a graph of its own, or none
         cell = ["def make(k):", "    k = k + 1", "    return lambda t: t * k", f"h = make({k})", "y = h(x)"]
-        assert shell.report("%%compile", *cell).notes == ["h ran eagerly: to compile it, use -f make -f h."]
+        assert shell.report("%%compile", *cell).notes == [
+            "h ran eagerly, called by the cell's own statements: to compile it, use -f make -f h."
+        ]
         assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1 + own
         assert shell.ns["y"].tolist() == [3] * 3
 
@@ -261,17 +266,17 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x)); log(y)")
-    assert report.notes == ["net ran eagerly: to compile it, use -f log -f net."]
+    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f log -f net."]
     hooked = ("h = net.register_forward_hook(hook)", "net(x)", "h.remove()")
     report = shell.report("%%compile", "def hook(*_): pass", *hooked)
-    assert report.notes == ["net ran eagerly: to compile it, use -f net."]
+    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     unchanged, eager = shell.report("%%compile", *own).notes
     assert unchanged == "f is not compiled by itself: it is decorated with @own."
-    assert eager == "f ran eagerly: to compile it, use -f f."
+    assert eager == "f ran eagerly, called by the cell's own statements: to compile it, use -f f."
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
     vectorized = ("def f(t): return t + 1", "y = torch.vmap(f)(x)")  # with `-f f`, torch refuses
     uncalled = (*M, "m = M(); y = earlier(x)")  # in what other cells define, there may be nothing to compile
@@ -281,7 +286,7 @@ def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     shell("net = torch.nn.Linear(3, 2)", "def show(y): return y")
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
-    assert report.notes == ["net ran eagerly: to compile it, use -f loss -f net."]
+    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
 
 
