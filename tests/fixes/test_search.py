@@ -327,6 +327,21 @@ def test_a_change_that_costs_more_by_estimate_is_refused_with_what_was_counted(m
     assert refused.reason == "by estimate, a later call is slower: graph runs 0 → 1, eager operations 1 → 0"
 
 
+def test_a_break_that_the_backend_makes_is_not_said_to_be_gone(make: Make) -> None:
+    program = make("""
+        import torch
+
+        def f(x, mask):
+            x = x.clone()
+            x[mask] = torch.tanh(x[:4])
+            return x.sum() * 2
+    """)
+    x = torch.ones(6, 4, requires_grad=True)
+    report = dynascope.explain(program.f, backend="aot_eager", fix=True)(x, torch.arange(6) < 4)
+    assert [f.reason for f in report.fixes or ()] == ["it does not come back when the calls are repeated without the backend"]
+    assert report.breaks[0].first_call_only is None
+
+
 def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> None:
     program = make("""
         class Meter:

@@ -16,6 +16,8 @@ Place = tuple[str, int, "int | None"]
 #: of a break: its place and type; of a recompile: the first line of its frame, without a column, and `recompile SOURCE`
 Key = tuple[Place, str]
 
+#: torch's type of a break of the backend's making; the repeated calls have another backend, which may not have it
+OF_BACKEND = "Backend compiler exception"
 #: why a change is refused whose break is still there
 STAYS = "the graph break stays"
 
@@ -110,7 +112,8 @@ def gone(run: Report, again: Report) -> list[str]:
     """Ids of the breaks of `run` that are not in `again`, but for those in code of which no graph is made there: no gain."""
     known = {extent(b) for b in again.breaks}
     eager = {f.code for f in again.frames} - {f.code for f in again.frames if f.graph}
-    hit = {b.id: {run.frame(h.frame).code for h in b.hits} for b in run.own_breaks if extent(b) not in known}
+    absent = (b for b in run.own_breaks if extent(b) not in known and b.type != OF_BACKEND)
+    hit = {b.id: {run.frame(h.frame).code for h in b.hits} for b in absent}
     return [id for id, codes in hit.items() if not codes <= eager]
 
 

@@ -27,7 +27,7 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
     total = sum(kept.calls[id] for id in {*map(target_id, targets)})
-    if report.summary.skipped and len(kept.kept) < total and any(fix.chosen for fix in found.fixes):
+    if len(kept.kept) < total and any(fix.chosen for fix in found.fixes):
         was = f"{plural(len(kept.kept), 'call')} of {total} repeated"
         found.notes.append(f"{was}: with the fixes, the others may break or compile again")
     programs = found.fixed or [FixedProgram(Plan(), found.before.counts)]

@@ -263,8 +263,12 @@ class Search:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
             self.found.notes.append(f"{gives}: no change was tried for the others")
             known = {*map(improvement.extent, ran.report.breaks)}
-            others, title = [b.id for b in run.own_breaks if improvement.extent(b) not in known], "No change was tried"
-            self.found.fixes += [Fix(id=f"x{next(self._ids)}", break_=b, title=title, reason=_ABSENT) for b in others]
+            others = [b for b in run.own_breaks if improvement.extent(b) not in known]
+            self.found.fixes += [
+                Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change was tried",
+                    reason=_ABSENT + " without the backend" * (b.type == improvement.OF_BACKEND))
+                for b in others
+            ]  # fmt: skip
         return True
 
     def _warm_up(self, again: TrialResult) -> None:
@@ -532,7 +536,11 @@ class Search:
             without = {s.fix.title for s in self._steps if s.gain and id in (None, s.fix.break_)}
         else:
             frame, break_, without = step.report.frame(problem.frame), None, set()
-            made = self._made(settings.for_recompile, frame.name, problem, frame.name, step.plan.text(frame.file))
+            called = frame
+            while called.continues is not None:
+                called = step.report.frame(called.continues)
+            marked = frame.name * (called.parent is None)
+            made = self._made(settings.for_recompile, frame.name, problem, marked, step.plan.text(frame.file))
             known = (r.frame for r in self._report.recompiles if improvement.recompile_key(r, self._report, Plan()) == key)
             id = next(known, None)
         changes: list[tuple[Candidate, Fix]] = []

@@ -183,6 +183,22 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
     assert [s.dynamic for frame in report.frames for s in frame.symbols] == ["marked"]
 
 
+def test_calls_that_were_not_repeated_and_what_a_size_in_a_text_costs_are_told(shell: Any) -> None:
+    cell = ("import torch", "def f(x):", "    y = x.sin()", "    print(x.shape[0])", "    return y * 2",
+            "for n in range(3, 8): f(torch.ones(n))")  # fmt: skip
+    text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
+    assert "note: 2 calls of 5 repeated: with the fixes, the others may break or compile again" in text
+    assert "Each size in them gets a compiled version of its own" in text
+
+
+def test_only_arguments_of_repeated_calls_are_marked(shell: Any) -> None:
+    cell = ("import torch", "def part(y):", "    torch._dynamo.graph_break()", "    return y.sum() * 2",
+            "def f(x): return part(x) + part(x[1:])", "f(torch.ones(5))")  # fmt: skip
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager -f f", *cell)
+    assert report.recompiles
+    assert not any("Mark dimension" in fix.title for fix in report.fixes)
+
+
 def test_a_change_with_which_calls_go_on_compiling_more_code_is_refused(shell: Any) -> None:
     lines = "k = int(x.argmax().item())", "log.append(len(log))", "return x * k"
     cell = ("import torch", "log = []", "@torch.inference_mode()", "def f(x):", *(f"    {line}" for line in lines))

@@ -13,6 +13,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _BEHIND = "Messages are written after their graph: not if an operation of it raises, or where other compiled code calls this."
+_EACH_SIZE = "Each size in them gets a compiled version of its own."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 _WRITERS = ("print", "warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush")
 _COMPUTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
@@ -50,20 +51,22 @@ def _printed(with_copies: bool, problem: Problem) -> Candidate:
     source = rewrite.source
     if not isinstance(call, ast.Call) or dotted(call.func) != "print":
         raise NotApplicable
+    assumes = _BEHIND
     for value in call.args:
         # the compiler moves formatted strings, but not sizes and types
         kept = value if _is_of_the_trace(value) else _of_item(value)
         if kept is not None and not set('"\n') & set(source.text_of(kept)):
             changes += _around(source, value, kept, 'f"{', '}"')
+            assumes = f"{_BEHIND} {_EACH_SIZE}" if kept is value else assumes
         for field in value.values if isinstance(value, ast.JoinedStr) else ():
             match field:
                 case ast.FormattedValue(value=number, conversion=-1) if (kept := _of_item(number)) is not None:
                     changes += _around(source, number, kept, "", "")
     if not with_copies:
-        return rewrite.candidate("Print values and sizes as text, after the graph", changes, _BEHIND, _SETTINGS)
+        return rewrite.candidate("Print values and sizes as text, after the graph", changes, assumes, _SETTINGS)
     names = [leaf for value in call.args for leaf in _leaves(value) if isinstance(leaf, ast.Name)]
     changes += [(source.end(name), source.end(name), ".clone()") for name in require(names or None)]
-    return rewrite.candidate("Print copies of values, after the graph", changes, _BEHIND, _SETTINGS)
+    return rewrite.candidate("Print copies of values, after the graph", changes, assumes, _SETTINGS)
 
 
 def _of_item(value: ast.expr) -> ast.expr | None:

@@ -100,14 +100,15 @@ def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candid
     """Settings with which one compile may serve all calls.
 
     If the only guard that failed is for a size of a tensor with a plain name, marking that dimension is one of them.  The mark
-    is tried before `dynamic=True`, as the smaller change, if it can be written into `text`, before the calls of `function`.
+    is tried before `dynamic=True`, as the smaller change, if it can be written into `text`, before the calls of `function`:
+    "" if only compiled code calls it, because only arguments of repeated calls can be marked.
     """
     found: list[Candidate] = []
     guards = recompile.failed_guards
     every = Candidate("setting", "Compile for all sizes and numbers at once", settings={"dynamic": True})
     if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
         found.append(every)
-    if [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
+    if function and [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
         name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
         marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
         found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
