@@ -209,10 +209,10 @@ class Trials:
                 ran.is_full = any(len(caches.compiled_versions(c)) >= caches.recompile_limit() for c in caches.known_codes())
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
                 for id, name, reason in counts.compiled_again:
-                    ran.compiled_again.append(compiled_name(of.get(id.rpartition("/")[0], user_name(name)), name))
-                    of_all = ran.guards.setdefault(ran.compiled_again[-1], guard := failed_guard(reason))
-                    if of_all != guard:  # as for two layers: which of them makes it compile again and again is unknown
-                        ran.guards[ran.compiled_again[-1]] = ""
+                    named, guard = compiled_name(of.get(id.rpartition("/")[0], user_name(name)), name), failed_guard(reason)
+                    ran.compiled_again.append(named)
+                    # as for two layers: which of several guards makes it compile again and again is unknown
+                    ran.guards[named] = guard if ran.guards.get(named, guard) == guard else ""
         return ran
 
     @contextlib.contextmanager
