@@ -334,9 +334,8 @@ class BreakTable:
     def new(self, frame: Frame, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
         """A new break; or the one at this place that ended the caller's graph with a bare error, of which more is known now."""
         source = lines.source_line(at.file, at.line)
-        error = next((p.error for p in text.parts if p.error), "")
-        if error == dynamo_texts.FALSE or first.type == "Assertion failed on symbolic shapes":  # no condition on data
-            error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
+        is_false = first.type == "Assertion failed on symbolic shapes"
+        error = dynamo_texts.FALSE if is_false else next((p.error for p in text.parts if p.error), "")
         branches = _branches_on_item(source)
         broken = Break(
             id=f"b{len(self.breaks)}", file=at.file, line=at.line, column=at.column, end_line=at.end_line,

@@ -53,10 +53,10 @@ _ERRORS = (
     re.compile(r"^raised exception (?P<type>\w+)\((?P<arguments>.*)\)$", re.S),
     re.compile(r"^(?P<type>\w+) <[^<>]*>: (?P<message>.+)$", re.S),
 )
-#: the debug context of an assertion that is false, whatever the data
-_FALSE = re.compile(r"^(?:attempted to jump with|value:) ConstantVariable\(bool: False\)$")
-#: `Part.error` of an `if` or `assert` on a constant that is false
-FALSE = "False"
+#: the debug context of an assertion that is false, whatever the data: its value is a constant, or an empty list
+_FALSE = re.compile(r"^(?:attempted to jump with|value:) (?:Lazy\w+\(realized: )?(?:ConstantVariable\(|\w+\(length=0\))")
+#: `Part.error` of such an assertion
+FALSE = "AssertionError: the assertion is false"
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 

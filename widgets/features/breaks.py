@@ -50,8 +50,6 @@ MOVES = "To have other code compiled, move the"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
-#: torch's code that calls modules
-_CALL = re.compile(r"torch[\\/]nn[\\/]modules[\\/]module\.py$")
 _UNKNOWN_NAME = "failed to find name in frame builtins"
 
 
@@ -153,7 +151,7 @@ def advice(report: Report, b: Break) -> list[str]:
     told = not (by_design or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller, owner = own_caller(b) if b.error else None, package(b.file)
-    fails = ran and ended_by_error(report, b)
+    fails = ran and raised_at(report, b)
     in_trace = ran and b.type.endswith("when making fake tensor call")
     untrue = ["For the common pattern `if", "Use `torch.cond`"] * b.source.lstrip().startswith("while")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
@@ -300,35 +298,26 @@ def own_caller(b: Break) -> StackEntry | None:
     return next((e for e in own if e.file != b.file), None)
 
 
-def ended_by_error(report: Report, b: Break) -> bool:
-    """Whether an error of the user's own code ended the call at a break: where it passed, no function was seen to resume.
+def raised_at(report: Report, b: Break) -> bool:
+    """Whether the error that ended the run passed the user's line of a break, but no graph, and no function resumed there.
 
-    Later versions may use the function of an earlier one.  If the innermost function that has a frame resumed, what called that
-    one did not come to an end.  Functions have names here, as a lambda may be on a line of another one; statements that are not
-    compiled run as a module's.
+    A line may have several breaks.  Functions have names here, as a lambda may be on a line of another one.
     """
-    calls = report.error.calls if report.error is not None and report.error.origin == "user" else []
-    passed = [(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in calls]
-    functions = {f.id: (f.file, (f.qualname or f.name).rpartition(".")[2], f.line) for f in report.frames}
-    hits = [(functions[h.frame], h) for h in b.hits if h.frame in functions]
-    places = {(*at[:2], h.line) for at, h in hits}
-    innermost = next((at for e in reversed(b.stack) if (at := (e.file, e.function, e.line)) in places), None)
-    resumed = {(*at[:2], h.line) for at, h in hits if h.resumes}
-    # where compiled code itself raises an error, such as for an attribute, its line is the first one of the function
-    left = {at if at in passed[-1:] else (*at[:2], h.line) for at, h in hits if not h.resumes}
-    own = next(((e.file, e.line) for e in reversed(b.stack) if package(e.file) is None), None)
-    # the error may be of what its caller did later, if the function at the break has no frame of its own
-    is_there = own in {None, *((file, line) for file, _, line in passed)} or any(at in passed[-1:] for at, _ in hits)
-    return is_there and innermost not in resumed and not (left - resumed).isdisjoint(passed)
+    error, own = report.error, next((e for e in reversed(b.stack) if package(e.file) is None), None)
+    if error is None or error.origin != "user" or error.in_graph or own is None or any(h.resumes for h in b.hits):
+        return False
+    passed = {(c.file, c.function.replace("<module>", "the cell's statements"), c.line) for c in error.calls}
+    return (own.file, own.function, own.line) in passed
 
 
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
-    """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
-    error = places.report.error
+    """The worst outcome among the hits of a break; `brief`: as in `frame skipped`."""
     words = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
     resumes = {id for h in b.hits for id in h.resumes}
     # a wrapper's frame, which has nothing to resume, calls the function at the break anew
-    after = [f for f in places.report.frames if (f.id in resumes if resumes else (f.file, f.code_name) == (b.file, b.function))]
+    anew = (f for f in places.report.frames if (f.file, f.code_name) == (b.file, b.function))
+    anew = (f for f in anew if f.line <= b.line <= places.end_of(f))  # a file may have several functions of one name
+    after = [f for f in places.report.frames if f.id in resumes] if resumes else [*anew]
     if b.outcome == "resumed" and places.report.hooks and not resumes:
         words = _OUTCOMES["left"]
     if b.outcome == "resumed" and after and all(map(_has_no_tensor, after)):
@@ -336,9 +325,6 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
         words = (f"{what}: Dynamo found no tensor passed to it", brief_words)
     if (b.outcome == "resumed" or words == _OUTCOMES["rest"]) and b.error.startswith(_FALSE):
         words = ("AssertionError is raised here", "error raised")
-    if b.outcome == "resumed" and error is not None and ended_by_error(places.report, b):
-        name = shorten(error.type, 60)
-        words = (f"not resumed: {name} ended the call here", f"ended by {name}")
     return words[brief]
 
 
@@ -347,33 +333,20 @@ def _has_no_tensor(frame: Frame) -> bool:
     return (frame.reason or "").startswith("no tensor-related")
 
 
-def _left_alone(b: Break, report: Report) -> StackEntry | None:
-    """The first call that led to the break in a function that Dynamo skips, or, as torch's `Sequential.forward`, leaves alone.
-
-    With nested graph breaks, of which a report may not know, other functions without a frame are resumed in their callers.
-    """
-    seen = {(f.file, f.code_name) for f in report.frames}
-    compiled = [f for f in report.frames if f.status != "skipped" and not _has_no_tensor(f)]
-    met = {(f.file, name) for f in compiled for name in (f.name, f.code_name)}
-    met |= {(i.file, (i.name or "").rpartition(".")[2]) for f in report.frames for i in f.inlined}
-    left = (e for e in b.stack if (e.file, e.function) not in met and not _CALL.search(e.file))
-    return next((e for e in left if (e.file, e.function) in seen or package(e.file) == "torch"), None)
-
-
 def outcome_in_full(places: Places, b: Break) -> str:
-    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do."""
+    """The worst outcome and what made it an error; or which other functions resume or run eagerly because of it."""
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    if words in (_OUTCOMES["resumed"][0], _OUTCOMES["left"][0]) and (e := _left_alone(b, places.report)):
-        on = dict.fromkeys(places.function(f.name, f.file, f.line) for h in b.hits if (f := places.frames.get(h.frame)))
-        words += f" in {listed([*on], 2)}; " if on else "; "
-        words += f"{places.function(e.function, e.file, e.line)} at {places.at(e.file, e.line, e.cell)} runs eagerly"
+    hit = [(f, h.line) for h in b.hits if (f := places.frames.get(h.frame))]
+    own = [f for f, line in hit if (f.file, line) == (b.file, b.line) and b.function in f"{f.name} {f.code_name}"]
+    if words in (_OUTCOMES["resumed"][0], _OUTCOMES["left"][0]) and hit and not own:
+        words += f" in {listed([*dict.fromkeys(places.function(f.name, f.file, f.line) for f, _ in hit)], 2)}"
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
     skipped = {h.frame for h in b.hits if h.outcome == "skipped"}
     partly = dict.fromkeys(places.name(f) for f in places.report.frames if f.id in skipped and f.status == "compiled")
     eager += [f"the rest of {name}" for name in partly if name not in eager]
     if eager and eager != [places.function(b.function, b.file, b.line)] and not only_rest_is_eager(places.report, b):
         names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)
-        one = len(eager) == 1 and not names.endswith("statements")
+        one = len(eager) == 1 and names != "the cell's statements"
         words = f"{shorten(names, 80)} {'runs' if one else 'run'} eagerly"
     return words + allowed_by(b, places)
 

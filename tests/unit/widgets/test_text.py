@@ -69,7 +69,8 @@ def test_a_stream_that_cannot_encode_our_signs_gets_plain_ones(encoding: str, mo
 def test_breaks_that_are_alike_are_shown_once() -> None:
     report = one_break()
     [first] = report.breaks
-    report.breaks += [replace(first, id=f"b{line}", line=line) for line in range(5, 18)]
+    [hit] = first.hits
+    report.breaks += [replace(first, id=f"b{n}", line=n, hits=[replace(hit, line=n)]) for n in range(5, 18)]
     text = to_text(report, colour=False)
     assert text.count("✂ graph break") == 1
     assert "    13 more graph breaks like this:\n      In[3]:5:5  torch._dynamo.graph_break()\n" in text
