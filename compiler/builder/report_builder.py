@@ -184,14 +184,14 @@ class _ReportBuilder:
         frame = self.new_frame(code, event.compile_id)
         frame.name = self.records.entries.get((code.uid, None)) or frame.name
         frame.status, frame.reason = "cached", _CACHED
+        full = "has as many versions as torch._dynamo.config.recompile_limit, or more"
         if event.compile_id is None:
-            why = "it has reached its recompile limit" if event.is_full else "why is unknown"
+            why = f"it {full}" if event.is_full else "why is unknown"  # it may be full, and run eagerly for another reason
             frame.reason = f"{_KNOWN}, so it ran eagerly; {why}"
             if event.is_full is not None and not any(note.startswith("calls ran eagerly") for note in self.facts.notes):
-                self.result.notes.append(f"{frame.name} ran eagerly in this recording: {why}.")
+                self.result.notes.append(f"{frame.name} ran eagerly in this recording; {why}.")
         elif event.is_full and event.code.uid not in by_code:
-            other = "calls that fit none of them run eagerly, unless torch.compile has a limit of its own"
-            self.result.notes.append(f"{frame.name} has all versions that the recompile limit allows: {other}.")
+            self.result.notes.append(f"{frame.name} {full}: calls that fit none of them may run eagerly.")
         frame.continues = before.id if before else None
         by_code.setdefault(code.uid, frame)
         self.result.frames.append(frame)

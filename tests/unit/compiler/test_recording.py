@@ -172,14 +172,15 @@ def test_a_call_that_fits_no_version_at_the_recompile_limit_is_said_to_run_eager
     compiled = torch.compile(lambda x, s: x + len(s), backend="eager")
     for n in range(10):
         compiled(torch.ones(2), "a" * n)
-    report = seen(lambda: compiled(torch.ones(2), "a" * 20))
-    assert report.notes == ["<lambda> ran eagerly in this recording: it has reached its recompile limit."]
+    report, full = (
+        seen(lambda: compiled(torch.ones(2), "a" * 20)),
+        "has as many versions as torch._dynamo.config.recompile_limit, or more",
+    )
+    assert report.notes == [f"<lambda> ran eagerly in this recording; it {full}."]
     assert "graph breaks unknown" in report.headline()
     report = seen(lambda: [compiled(torch.ones(2), "a" * n) for n in (20, 1)])
-    assert report.notes == [
-        "<lambda> has all versions that the recompile limit allows: calls that fit none of them run eagerly, unless "
-        "torch.compile has a limit of its own."
-    ]
+    # may: fullgraph raises an error instead, and isolated compiles have a limit each
+    assert report.notes == [f"<lambda> {full}: calls that fit none of them may run eagerly."]
     with observe() as recording, torch.compiler.set_stance("force_eager"):
         compiled(torch.ones(2), "a")
     assert [note.partition(",")[0] for note in recording.report.notes] == ["calls ran eagerly"]
