@@ -49,17 +49,12 @@ _GUARDS = {
     "size": ("another size", "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
     "value": ("another value",
         "a float that only arithmetic with tensors reads can be a tensor; any other value may need a version of its own"),
-    "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
-    "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
-    "type": ("another type or module", "use the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed",
-        "keep grad mode, autocast and whatever else differs the same in each call: torch names only the first difference"),
+        "keep grad mode, autocast and whatever else differs the same in each call"),
     "freed": ("a new object each time",
         "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
         "compiled code: each new object gets a version of its own"),
-    "range": ("a size or number outside the range that was compiled for",
-        "leave it, or take a condition on it out of the compiled code: each range gets a version of its own"),
 }  # fmt: skip
 _FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet
@@ -203,6 +198,8 @@ class CauseWords:
             words = dict.fromkeys((recompile_words(r) or ["a guard failed"])[0] for r in self.recompiles)
             title, step = _GUARDS.get(cause.guard or "", ("for example, " * (len(words) > 1) + next(iter(words)), ""))
             step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "not empty", "value") else step
+            if cause.guard == "size" and any(s.dynamic == "setting" for f in self.frames for s in f.symbols):
+                step = ""  # sizes are dynamic, so the code wants this one fixed
             others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
@@ -224,12 +221,7 @@ class CauseWords:
         guard = next((guard for r in self.recompiles[:1] for guard in r.failed_guards), None)
         if guard is None or not guard.source:
             return ""
-        if guard.kind == "range":  # `before` and `now` are its ends
-            return f", such as {compiler_text(guard.source, 60)}: {guard.actual}" if guard.actual else ""
-        before, now = guard.before or "", guard.now or ""
-        if guard.kind == "type":  # without the modules of the classes
-            before, now = before.rpartition(".")[2], now.rpartition(".")[2]
-        values = f": {before}, then {now}" if before and now and before != now else ""
+        values = f": {guard.before}, then {guard.now}" if guard.before and guard.now and guard.before != guard.now else ""
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:

@@ -276,7 +276,6 @@ def _first_words(words: CauseWords, report: Report) -> str:
     if cause.kind == "recompile":
         every = sum(r.refused_by is None for r in report.recompiles)
         of = f"{len(words.frames)} of {plural(every, 'recompile')}" if len(words.frames) < every else words.count
-        of += ", call after call" * cause.in_each_call + ", up to the recompile limit" * cause.at_limit
         return f"look into {of}: {words.title}{'; ' * bool(fix)}{fix}."
     b, *others = words.breaks
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function_of(b)}"

@@ -8,7 +8,7 @@ from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
 from dynascope.compiler import report as of
-from dynascope.compiler.report import BreakCost, Fix, FixEdit, FixSet, Profile, Report, Segment, Trial, Verdict
+from dynascope.compiler.report import BreakCost, Fix, FixEdit, FixSet, Profile, Report, Segment, Symbol, Trial, Verdict
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import split_picture
@@ -249,12 +249,17 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert advice(report)["first"] == "look into what the fourth of four equal calls still compiles: g."
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
-    said = "look into 3 of 4 recompiles, up to the recompile limit: another size, such as x: 2, then 3; where input sizes"
-    assert advice(report)["first"].startswith(said)
+    said = "look into 3 of 4 recompiles: another size, such as x: 2, then 3"
+    assert advice(report)["first"].startswith(f"{said}; where input sizes vary between calls, try `dynamic=True`")
+    report.frame(report.recompiles[2].frame).symbols = [Symbol(name="s0", dynamic="setting")]
+    assert advice(report)["first"] == f"{said}.", "they are dynamic already"
     for number, again in enumerate(report.recompiles, 2):
         again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
     report.fixes.append(Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused"))
-    assert "5 recompiles, call after call: another value, such as x: 2, then 3; where the compiled" in advice(report)["first"]
+    assert "5 recompiles: another value, such as x: 2, then 3; where the compiled" in advice(report)["first"]
+    for again in report.recompiles:
+        again.failed_guards[0].kind = "dtype"
+    assert advice(report)["first"] == "look into 5 recompiles: for example, x had another dtype: 2 before, 3 now."
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
