@@ -158,6 +158,15 @@ def f(x):
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(5)); c(torch.ones(1))
 """, (2, "size", "x", "A")),
+    "a stride, and a size pinned by int": _program("""
+def f(x):
+    x = x.sin()  # A
+    for _ in range(int(x.shape[1])):
+        x = x + 1
+    return x
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(3, 4)); c(torch.ones(24).as_strided((3, 4), (4, 2)))
+""", (2, "stride", "x", "A")),
     "a size pinned by int": _program("""
 def f(x):
     n = int(x.shape[0])
@@ -177,10 +186,10 @@ c(torch.ones(3)); c(torch.ones(4))
 """, (2, "size", "x", "A")),
     "a size of one": _program("""
 def f(x):
-    return x * 2  # A
+    return x * 2  # the first use, which wants nothing
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(4)); c(torch.ones(1))
-""", (2, "minimum", "x.size()[0]", "A")),
+""", (2, "minimum", "x.size()[0]", "")),
     "automatic, then a branch": _program("""
 def f(x):
     y = x.cos()  # A

@@ -23,7 +23,7 @@ from dynascope.compiler.builder.compile_records import CompileRecord, outcome
 from dynascope.compiler.builder.dynamo_texts import split_comment, user_expression
 from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import FailedGuard, FailedGuardKind, Frame, Guard, GuardOrigin, GuardSite, Recompile, StackEntry
-from dynascope.compiler.report.data import Constraint, DynamicCause, Symbol
+from dynascope.compiler.report.data import ZERO_ONE, Constraint, DynamicCause, Symbol
 from dynascope.compiler.source.code import is_jump
 from dynascope.compiler.source.lines import CellResolver, character_column, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
@@ -111,9 +111,9 @@ class Places:
         line, function, short, why = int(match["line"]), match["function"], match["file"], match["why"] or ""
         if short.startswith("("):  # torch knows no line of the program, and prints its own in the brackets
             return Place((), _origin(short[1:]), function)
-        if "0/1 specialization" in why:
-            place = Place((), "compiler", "0/1 specialization")
-        elif (asked := _FRAMEWORK.search(why)) is not None:
+        if ZERO_ONE in why:  # the line is that of the first use, which did not ask for the guard
+            return Place((), "compiler", ZERO_ONE)
+        if (asked := _FRAMEWORK.search(why)) is not None:
             place = Place((), _origin(asked["file"]), asked["function"])
         else:
             place = Place((), "compiler", function) if short.startswith(_TRACING) else Place((), "code")
@@ -385,7 +385,7 @@ class Version:
             text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
             return next((place for _, written, place in of_symbols if written == text), None)
         if guard.kind in _OF_TENSORS:  # if its size was specialized to one value: where
-            symbol = self._written.get(_written(guard.source, guard.dimension))
+            symbol = self._written.get(_written(guard.source, guard.dimension)) if guard.kind == "size" else None
             pinned = next((c for c in symbol.constraints if c.value is not None), None) if symbol is not None else None
             if pinned is not None:
                 return Place(_stack_of(pinned), pinned.origin, pinned.asked_by)
@@ -473,7 +473,7 @@ class Recompiles:
             elif guard.kind in ("value", "range", "minimum"):
                 guard.actual = now.value(about) or printed.get(("size", about))
             place, beside = old.place(guard, condition) or Place(), self.printed(text)
-            if len(beside.stack) > len(place.stack):
+            if len(beside.stack) > len(place.stack) and place.asked_by != ZERO_ONE:
                 place = beside if place.origin == "unknown" else place._replace(stack=beside.stack)
             if place.at is None and guard.kind == "size":
                 place = now.first_use(guard)

@@ -91,8 +91,10 @@ FailedGuardKind = Literal[
 #: what needed a guard.  "code": the program read the value (a branch, a Python number that is used); "operation": an
 #: operation's rule on shapes (broadcasting); "compiler": torch itself (0/1 specialization, its global state)
 GuardOrigin = Literal["code", "operation", "compiler", "unknown"]
-#: why a size or number is a symbol.  "automatic": it changed between calls; "marked": by `mark_dynamic` or the like; "setting":
-#: `dynamic=True`; "data": it depends on data, or `mark_unbacked` marks it
+#: what asked for a guard on the least value of a size; the line that torch prints beside it is only that of the first use
+ZERO_ONE = "0/1 specialization"
+#: why a size or number is a symbol.  "automatic": it is not known to be marked or set, and the frame was compiled before;
+#: "marked": by `mark_dynamic` or the like; "setting": `dynamic=True`; "data": it depends on data, or `mark_unbacked` marks it
 DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 

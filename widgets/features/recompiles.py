@@ -12,6 +12,7 @@ from typing import TypedDict
 from msgspec.structs import asdict
 
 from dynascope.compiler.report import FailedGuard, Frame, Recompile, Report, StackEntry, Symbol, plural, seconds, site_place
+from dynascope.compiler.report.data import ZERO_ONE
 from dynascope.widgets.detail import Part, list_part, prose
 from dynascope.widgets.features.places import Places, is_wrapper
 from dynascope.widgets.terminal import Terminal
@@ -50,7 +51,7 @@ _GUARDS = {
     "unknown": "a guard failed",
 }
 _DYNAMIC = {
-    "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
+    "automatic": "automatic dynamic shapes, if its value changed between calls", "marked": "marked as dynamic",
     "setting": "dynamic=True, or a setting like it", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
 }  # fmt: skip
 
@@ -83,6 +84,7 @@ def guard_words(guard: FailedGuard) -> str:
         words += ", or is kept elsewhere (such as None for a module)"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
         words += "; a learning rate that is a float tensor may change without a recompile"
+    words += "; torch compiles for 0 and 1 apart" * (guard.asked_by == ZERO_ONE)
     return words.format(
         **asdict(guard), then=f"is {guard.actual}" if guard.actual else "is not", length=guard.actual or "another length",
         gradient="a" if required else "no", does="does not" if required else "does",

@@ -13,6 +13,7 @@ from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.guards import Version
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
+from dynascope.widgets.features.recompiles import recompile_words
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,8 @@ def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
     assert wanted("a number") == ("code", None)
     assert wanted("a branch on a size")[0] == "code"
     assert wanted("a size of one") == ("compiler", "0/1 specialization")
+    said = "x.size()[0] was at least 2 when it was compiled, and is 1 now; torch compiles for 0 and 1 apart"
+    assert recompile_words(reports["a size of one"].recompiles[0]) == [said]
     assert wanted("two sizes that were equal") == ("compiler", "duck sizing")
     assert wanted("a size pinned by a constant tensor") == ("operation", "infer_size")
 

@@ -91,7 +91,7 @@ def test_the_tabs_of_a_frame() -> None:
     first = {part["key"]: part["body"] for part in details["f0"]["parts"]}
     assert first["guards"] == [["n == 2", "In[3]:2 return x * n", "", ""], ["type(self) is M (3 of this kind)", "", "", ""]]
     again = {part["key"]: part["body"] for part in details["f1"]["parts"]}
-    why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
+    why = "automatic dynamic shapes, if its value changed between calls; first used at In[3]:2 return x * n"
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     assert again["symbols"][1] == ["    n == 3 (Eq(s0, 3))", "one value", "In[3]:2 return x * n", ""]
     symbol, free = Symbol(name="s0", constraints=[Constraint(expression="n >= 0", text="n >= 0")]), Symbol(name="s1")
