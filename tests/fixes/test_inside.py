@@ -1,19 +1,14 @@
-"""Texts that no run of the search shows in all their forms: settings and marks in a patch, and reasons for no change.
+"""Texts that no run of the search shows in all their forms: settings and marks in a patch.
 
 Inside: these functions may be replaced, their sentences and places should not.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-import torch
 
 from dynascope.compiler.lab.fix.patch import final_texts, marked_calls, with_settings
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.rewrites.reasons import REASONS
 
 HEAD = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
 MARK = "t._dynamo.mark_dynamic({}, 0)\n"
@@ -49,9 +44,3 @@ def test_settings_stand_above_what_is_compiled() -> None:
 )  # fmt: skip
 def test_marks_stand_before_the_calls_or_nowhere(calls: str, marked: str | None) -> None:
     assert marked_calls(HEAD + calls, "f", ["x, 0"]) == (None if marked is None else HEAD + marked)
-
-
-@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
-def test_every_reason_is_for_a_type_of_the_compiler() -> None:
-    registry = json.loads((Path(torch._dynamo.__file__).parent / "graph_break_registry.json").read_text())
-    assert not sorted(set(REASONS) - {entry["Gb_type"] for entries in registry.values() for entry in entries})

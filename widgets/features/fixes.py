@@ -61,7 +61,7 @@ def fixes_summary(report: Report) -> str:
     if not report.fixes or all(fix.verdict == "untried" and not (fix.edits or fix.settings) for fix in report.fixes):
         if report.inputs and not (report.summary.breaks or report.summary.recompiles):
             return "no fix was tried: only the program's own calls are repeated, not those with --inputs"
-        return "no fix was tried" + ("" if fixes.notes else ": none is known")
+        return "no fix was tried"
     if not fixes.fixes:
         return "no fix was found" + ("" if fixes.is_complete else " so far: not every change was tried")
     count, asked = len(fixes.fixes), sum(fix.verdict == "conditional" for fix in report.fixes)

@@ -29,7 +29,7 @@ from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import improvement, live_edit
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem, problems_of
 from dynascope.compiler.lab.fix.plan import WARM_UP, Conditions, Plan
-from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
+from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, OutOfTime, Refused, Verification, Verifier
@@ -53,6 +53,7 @@ _LATER = "Calls that were not recorded do not meet these graph breaks either, as
 _AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
+_NONE, _NONE_FITS = "No change was tried", "dynascope found none for this line"
 _ABSENT = "it does not come back when the calls are repeated"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
@@ -265,7 +266,7 @@ class Search:
             known = {*map(improvement.extent, ran.report.breaks)}
             others = [b for b in run.own_breaks if improvement.extent(b) not in known]
             self.found.fixes += [
-                Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change was tried",
+                Fix(id=f"x{next(self._ids)}", break_=b.id, title=_NONE,
                     reason=_ABSENT + " without the backend" * (b.type == improvement.OF_BACKEND))
                 for b in others
             ]  # fmt: skip
@@ -766,14 +767,14 @@ class Search:
             self.found.fixed.append(FixedProgram(last.plan, last.tried.ran.counts, [step.fix for step in steps[1:]], pairs))
 
     def _name_unfixable(self) -> None:
-        """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
+        """Add a fix without a change for each break of the run that remains and for which there was no candidate."""
         ids = {fix.break_ for fix in self.found.fixes}
         tried = {improvement.break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
         remain = {improvement.break_key(b, self._steps[-1].plan)[0] for b in self._steps[-1].report.breaks}
         for b in self._report.breaks:
             if improvement.break_key(b, Plan())[0] in remain - tried:
-                id, why = f"x{next(self._ids)}", reasons.reason(b.type) if Plan().text(b.file) else "its source cannot be read"
-                self.found.fixes.append(Fix(id=id, break_=b.id, title="No change is known", verdict="refused", reason=why))
+                id, why = f"x{next(self._ids)}", _NONE_FITS if Plan().text(b.file) else "its source cannot be read"
+                self.found.fixes.append(Fix(id=id, break_=b.id, title=_NONE, verdict="refused", reason=why))
 
     def _explain(self) -> None:
         """Record why changes that seemed to hold are not chosen, and why others were not tried."""

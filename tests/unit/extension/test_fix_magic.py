@@ -188,7 +188,7 @@ def test_calls_that_were_not_repeated_and_what_a_size_in_a_text_costs_are_told(s
             "for n in range(3, 8): f(torch.ones(n))")  # fmt: skip
     text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
     assert "note: 2 calls of 5 repeated: with the fixes, the others may break or compile again" in text
-    assert "Each size in them gets a compiled version of its own" in text
+    assert "Each size in them may get a compiled version of its own" in text
 
 
 def test_only_arguments_of_repeated_calls_are_marked(shell: Any) -> None:
@@ -225,7 +225,7 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
     assert "no fix was tried note: Repeating 3 calls, each by itself, gives 0 recompiles, not 2: no change was tried" in text
     shell('exec("def g(x): return x if x.sum() > 0 else -x")')
-    unread = "No change is known: its source cannot be read"
+    unread = "No change was tried: its source cannot be read"
     assert unread in str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
     shell("def h(x):", "    torch._dynamo.graph_break()", "    return x + 1")
     for more in ("", "    if y.sum() > 0: y = -y"):
@@ -249,4 +249,4 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
         text = " ".join(str(shell.report(f"%%compile {option}", "def f(x): return x + 1", "x = torch.ones(1)", *cell)).split())
         assert (told in text, "in eager mode" in text) == (True, False), "only a part of the run was traced again"
     cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
-    assert "no fix was tried: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
+    assert "no fix was tried" in str(shell.report("%%compile --fix --backend eager", *cell))

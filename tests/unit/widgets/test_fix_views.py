@@ -121,10 +121,10 @@ def test_a_diff_shows_what_changes_in_an_edit() -> None:
 
 
 def test_where_nothing_was_tried_nothing_was_refused() -> None:
-    known = Fix(id="x0", title="No change is known", verdict="refused", reason="use clone()")
+    known = Fix(id="x0", title="No change was tried", verdict="refused", reason="use clone()")
     others = {"settings": {"dynamic": True}}, {"verdict": "untried"}, {"verdict": "untried", "reason": ""}
     words = [fix_words(known), *(fix_words(replace(known, **other)) for other in others)]
-    assert words == [f"No change is known: {end}" for end in ("use clone()", "refused, use clone()", "use clone()", "untried")]
+    assert words == [f"No change was tried: {end}" for end in ("use clone()", "refused, use clone()", "use clone()", "untried")]
 
 
 def test_a_refused_change_that_removes_breaks_says_so() -> None:

@@ -6,5 +6,5 @@ what neither can see.
 
 `branches` rewrites an `if` or `while` on values, `guards` an `if` that raises or is around indexing, and `messages` prints
 and logs; `numbers` keeps a number a tensor, `comprehensions` writes a comprehension as a loop.  `settings` changes the
-compiler's settings, `wraps` puts a wrapper around a function.  `reasons` says why there is no candidate.
+compiler's settings, `wraps` puts a wrapper around a function.
 """

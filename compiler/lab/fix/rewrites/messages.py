@@ -13,7 +13,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _BEHIND = "Messages are written after their graph: not if an operation of it raises, or where other compiled code calls this."
-_EACH_SIZE = "Each size in them gets a compiled version of its own."
+_EACH_SIZE = "Each size in them may get a compiled version of its own."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 _WRITERS = ("print", "warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush")
 _COMPUTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
