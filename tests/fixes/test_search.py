@@ -533,6 +533,7 @@ OTHER = "@torch.compile\ndef other(x):\n    return x + 1\n\nother(torch.ones(2))
         ("{f}\nf = torch.compile(\n    f, dynamic=False,\n)  # é\n", "{f}\nf = torch.compile(\n    f, dynamic=True,\n)  # é\n"),
         (OTHER + "{f}f = torch.compile(f)\n", OTHER + "{f}f = torch.compile(f, dynamic=True)\n"),
         (OTHER + "{f}g, f = f, torch.compile(lambda x, n: g(x, n))\n", None),  # which of them is not certain
+        (OTHER + "other(torch.ones(3))\n\n@torch.compile\n{f}", None),  # it is for both
     ],
 )
 def test_an_argument_of_torch_compile_is_written_where_it_is_called(

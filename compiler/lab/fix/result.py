@@ -51,7 +51,8 @@ def _fix_set(
     """The fixes of one program, as texts of files and with the figures of its repeated calls."""
     before, plan = found.before.counts, program.plan
     compiled = [one for one in dict.fromkeys(map(_function_of, targets)) if one is not None]
-    recompiled = {(r.file, r.name) for r in (report.frame(fix.recompile) for fix in program.fixes if fix.recompile)}
+    removed = {id for fix in program.fixes if fix.settings for id in (fix.recompile, *fix.removes)}
+    recompiled = {(f.file, f.name) for f in report.frames if f.id in removed}
     # arguments of torch.compile and marks are for what recompiles, or for what calls that, if they are for one function
     asked = [(f, of) for f, of in compiled if (f.__code__.co_filename, f.__code__.co_name) in recompiled] or compiled
     name, kind = (asked[0][0].__code__.co_name, asked[0][1]) if len(asked) == 1 else ("", "")
