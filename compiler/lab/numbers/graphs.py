@@ -6,7 +6,6 @@ A graph can be asked for the values of its nodes, and for the gradients that flo
 from __future__ import annotations
 
 import contextlib
-import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -44,8 +43,9 @@ class Measured(NamedTuple):
         """
         if self.exact is None or self.eager is None or self.compiled is None:
             return False
-        if self.compiled.dtype != self.eager.dtype:
-            return verdict == "compiled"
+        is_other = self.compiled.dtype != self.eager.dtype
+        if is_other or not _has_digits(self.eager):
+            return verdict == "compiled" and (is_other or not torch.equal(self.compiled, self.eager))
         compiled, eager = (error_of(value, self.exact) for value in (self.compiled, self.eager))
         own = float(torch.finfo(self.eager.dtype).eps)
         return judged(compiled, eager, None, own) == verdict or judged(compiled, eager, None, unit) == "both"
@@ -66,12 +66,9 @@ class CapturedGraph:
     runs: int = 1
 
     def tappable(self) -> list[Any]:
-        """The nodes whose values are floating-point tensors, in order."""
-
+        """The nodes whose values are tensors, in order."""
         called = [node for node in self.module.graph.nodes if node.op.startswith("call_")]
-        values = [node.meta.get("example_value", node.meta.get("val")) for node in called]
-        has_digits = [isinstance(v, torch.Tensor) and v.is_floating_point() and v.layout is torch.strided for v in values]
-        return list(itertools.compress(called, has_digits))
+        return [node for node in called if _is_plain(value_of(node))]
 
     def measure(self, compile: Compile, nodes: Sequence[Any] = (), asked: Asked = "value", later: Any = None) -> list[Measured]:
         """What is asked of these nodes; without nodes, the graph's outputs and gradients.
@@ -83,7 +80,8 @@ class CapturedGraph:
         is_tapped = bool(nodes) and asked != "gradient"
         with followed_in_float64() as exact:
             mine = self._values(module, like, is_tapped)
-            counterparts = [exact.copy_of(value) for value in mine]
+            # float64 has the integers and truth values of eager code
+            counterparts = [exact.copy_of(value) if value is None or _has_digits(value) else value.double() for value in mine]
         mine = [None if value is None else value.detach().clone() for value in mine]
         others = self._values(compile(module), like, is_tapped)
         return [Measured(*three) for three in zip(mine, others, counterparts, strict=True)]
@@ -122,7 +120,7 @@ class CapturedGraph:
             changed = [t.detach() for t in inputs if isinstance(t, torch.Tensor)] if any(map(changes_in_place, nodes)) else []
             outputs = list[Any]()
             torch.fx.node.map_aggregate(result, outputs.append)
-            outputs = [t for t in (*outputs, *changed) if isinstance(t, torch.Tensor) and t.is_floating_point()]
+            outputs = [t for t in (*outputs, *changed) if _is_plain(t)]
             leaves = probes or [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
             differentiable = [value for value in outputs if value.requires_grad]
             gradients: Sequence[Any] = [None] * len(leaves)
@@ -131,6 +129,19 @@ class CapturedGraph:
                 directions = [torch.randn(v.shape, generator=generator).to(v) for v in differentiable]
                 gradients = torch.autograd.grad(differentiable, leaves, directions, allow_unused=True)
         return list(gradients) if probes else [*outputs, *gradients]
+
+
+def value_of(node: Any) -> Any:
+    """What Dynamo knows of a node's value: a tensor without data, for example."""
+    return node.meta.get("example_value", node.meta.get("val"))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
+
+
+def _has_digits(tensor: Any) -> bool:
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _plain(value: Any) -> Any:

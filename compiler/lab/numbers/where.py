@@ -18,8 +18,8 @@ from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
-from dynascope.compiler.lab.numbers import cause
-from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
+from dynascope.compiler.lab.numbers import cause, graphs
+from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Compile, Measured, changes_in_place, first_wrong, value_of
 from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, label
@@ -103,12 +103,14 @@ class _Search:
     def _wrong(self, measured: list[Measured]) -> Iterator[int]:
         return (number for number, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit))
 
-    def _first(self, graph: CapturedGraph, asked: Asked) -> NumbersOrigin | None:
+    def _first(self, graph: CapturedGraph, asked: graphs.Asked) -> NumbersOrigin | None:
         """The first wrong node, in the order of the computation."""
         nodes = graph.tappable()
-        left = [node for node in nodes[::-1] if not changes_in_place(node)] if asked == "gradient" else nodes
+        left = nodes
+        if asked == "gradient":
+            left = [node for node in nodes[::-1] if value_of(node).is_floating_point() and not changes_in_place(node)]
         while left:
-            size = max(1, sum(node.meta["example_value"].numel() for node in left if "example_value" in node.meta))
+            size = max(1, sum(value_of(node).numel() for node in left))
             step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
             chosen = left[step - 1 :: step]
             measured = graph.measure(self.compile, chosen, asked)
@@ -126,7 +128,7 @@ class _Search:
         return None
 
     def _origin(
-        self, graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked
+        self, graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: graphs.Asked
     ) -> NumbersOrigin:
         known = {node.name: node for node in graph_nodes(graph.module.graph)}
         values = {node.name: m for node, m in zip(nodes, measured, strict=True) if all(value is not None for value in m)}

@@ -201,6 +201,12 @@ def changes_in_place(x: torch.Tensor) -> torch.Tensor:
     return y + x
 
 
+def takes_the_largest(x: torch.Tensor) -> torch.Tensor:
+    largest = torch.argmax(x, -1)  # here
+    torch._dynamo.graph_break()
+    return x.sin() + x.gather(-1, largest[:, None])
+
+
 def keeps_a_copy(x: torch.Tensor) -> torch.Tensor:
     y = x * 3
     z = y.clone()  # here
@@ -259,6 +265,9 @@ PLANTED = {
     "after a break": tanh_is_wrong(with_a_break, SMALL),
     "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
     "beside a change in place": tanh_is_wrong(changes_in_place, SMALL.clone()),
+    "an index, before a break": Program(
+        takes_the_largest, (SMALL,), "compiled", edited(replaces(torch.argmax, torch.argmin)), stage=("edits", "", "")
+    ),
     "a copy that is an alias": Program(
         keeps_a_copy, (SMALL,), "compiled", edited(takes_out("clone", 0)), stage=("edits", "", "")
     ),
