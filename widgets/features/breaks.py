@@ -315,9 +315,8 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     words = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
     resumes = {id for h in b.hits for id in h.resumes}
     # a wrapper's frame, which has nothing to resume, calls the function at the break anew
-    anew = (f for f in places.report.frames if (f.file, f.code_name) == (b.file, b.function))
-    anew = (f for f in anew if f.line <= b.line <= places.end_of(f))  # a file may have several functions of one name
-    after = [f for f in places.report.frames if f.id in resumes] if resumes else [*anew]
+    anew = [] if resumes else _frames_of(places, b.file, b.function, b.line)
+    after = anew or [f for f in places.report.frames if f.id in resumes]
     if b.outcome == "resumed" and places.report.hooks and not resumes:
         words = _OUTCOMES["left"]
     if b.outcome == "resumed" and after and all(map(_has_no_tensor, after)):
@@ -328,6 +327,12 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     return words[brief]
 
 
+def _frames_of(places: Places, file: str, name: str, line: int) -> list[Frame]:
+    """The frames of the function around a line; a file may have several functions of one name."""
+    same = (f for f in places.report.frames if (f.file, f.code_name) == (file, name))
+    return [f for f in same if f.line <= line <= places.end_of(f)]
+
+
 def _has_no_tensor(frame: Frame) -> bool:
     """Whether Dynamo skips the function as no tensor is passed to it, whatever it does with those of globals and of objects."""
     return (frame.reason or "").startswith("no tensor-related")
@@ -336,10 +341,16 @@ def _has_no_tensor(frame: Frame) -> bool:
 def outcome_in_full(places: Places, b: Break) -> str:
     """The worst outcome and what made it an error; or which other functions resume or run eagerly because of it."""
     words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
-    hit = [(f, h.line) for h in b.hits if (f := places.frames.get(h.frame))]
-    own = [f for f, line in hit if (f.file, line) == (b.file, b.line) and b.function in f"{f.name} {f.code_name}"]
-    if words in (_OUTCOMES["resumed"][0], _OUTCOMES["left"][0]) and hit and not own:
-        words += f" in {listed([*dict.fromkeys(places.function(f.name, f.file, f.line) for f, _ in hit)], 2)}"
+    if words in (_OUTCOMES["resumed"][0], _OUTCOMES["left"][0]):
+        given = {f.id for f in places.report.frames if not _has_no_tensor(f)}
+        hits = [h for h in b.hits if not given.isdisjoint(h.resumes)] or b.hits  # of the others, only a `return` may be left
+        hit = [(f, h.line or b.line) for h in hits if (f := places.frames.get(h.frame))]
+        own = [f for f, line in hit if (f.file, line) == (b.file, b.line) and b.function in f"{f.name} {f.code_name}"]
+        on = dict.fromkeys(places.function(f.name, f.file, f.line) for f, _ in hit if not own)
+        words += f" in {listed([*on], 2)}" * bool(on)
+        left = ((e, _frames_of(places, e.file, e.function, e.line)) for e in b.stack)
+        bare = [places.function(e.function, e.file, e.line) for e, met in left if met and all(map(_has_no_tensor, met))]
+        words += f"; {bare[0]} runs eagerly: Dynamo found no tensor passed to it" if bare else ""
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
     skipped = {h.frame for h in b.hits if h.outcome == "skipped"}
     partly = dict.fromkeys(places.name(f) for f in places.report.frames if f.id in skipped and f.status == "compiled")
