@@ -29,6 +29,7 @@ from dynascope.cli import main
 from dynascope.compiler.capture.torch_private import tensors
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.report import Report
+from dynascope.widgets.features.fixes import fix_words
 
 Make = Callable[[str], ModuleType]
 pytestmark = pytest.mark.slow
@@ -711,6 +712,21 @@ LOSSY = """
             y = x * 3
         return y
     """
+
+
+def test_a_fix_that_the_backend_gets_wrong_for_the_recorded_inputs_is_not_said_to_be_a_matter_of_opinion(make: Make) -> None:
+    def backend(graph: Any, inputs: Any) -> Any:
+        is_wrong = "where" in str(graph.graph)
+        return lambda *args: tuple(value + is_wrong for value in graph(*args))
+
+    torch._dynamo.register_backend(backend, name="wrong_where")  # type: ignore[attr-defined]
+    program = make("import torch\n\ndef f(x):\n    return x * 2 if x.sum() > 0 else x * 3\n")
+    report = dynascope.explain(program.f, backend="wrong_where", fix=True)(torch.ones(3))
+    words = fix_words(report.fixes[0])
+    assert words.startswith(
+        "Choose with torch.where: refused, compiled with wrong_where, with the recorded inputs: values differ"
+    )
+    assert "If you know" not in words
 
 
 def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(make: Make) -> None:

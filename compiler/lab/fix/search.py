@@ -636,7 +636,7 @@ class Search:
                 elif not self._hold(self._compare):
                     return
 
-    def _hold(self, check: Callable[[_Step], None], where: str = "") -> bool:
+    def _hold(self, check: Callable[[_Step], None]) -> bool:
         """Check the sum of the changes; if it fails, drop the first change with which it does, and those after it.
 
         If the search ends before that is known, what has not passed by then is left out, as untried.
@@ -656,7 +656,7 @@ class Search:
         except (NotApplicable, Refused) as failed:
             reason = failed
         self._steps += rest
-        self._drop_from(-len(rest), f"{where}{reason}")
+        self._drop_from(-len(rest), str(reason))
         return False
 
     def _leave_out(self, setting: Candidate) -> None:
@@ -705,7 +705,7 @@ class Search:
 
         self._say(f"running the fixed program with {backend}")
         try:
-            self._hold(run, f"with the backend {backend}: ")
+            self._hold(run)
         except _ENDS as ended:
             self._stopped(ended)
             known = [step.verification for step in changed if step.verification is not None]

@@ -215,14 +215,14 @@ class Verifier:
 
         They are compared with eager or, where the unchanged program differs from it, too, with that.
         """
-        comparison = _Comparison(plan)
+        comparison, where = _Comparison(plan), "" if backend == QUICK else f"compiled with {backend}, "
         for call, actual in zip(self._trials.calls, observed, strict=True):
             case = self._with_eager(_Case(call))
             try:
-                comparison.check(actual, case)
+                comparison.check(actual, case, where)
             except Refused:
                 [case] = self._unchanged([case], backend, comparison)
-                comparison.check(actual, case, in_float64=self._in_float64)
+                comparison.check(actual, case, where, self._in_float64)
         return comparison.verification
 
     def _in_float64(self, case: _Case) -> tuple[Observation, Observation] | None:
