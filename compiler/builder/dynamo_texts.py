@@ -224,7 +224,7 @@ def undecided_in(text: str) -> Undecided | None:
 
 #: a condition, whose strings may have number signs of their own, and the comment beside it
 _COMMENTED = re.compile(r"""((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"])*?)\s{2,}(# .*)""", re.S)
-_RELATION = re.compile(r"^(?P<name>Eq|Ne)\((?P<operands>.*)\)$", re.S)
+_RELATION = re.compile(r"^(?P<name>Eq|Ne)\((?P<operands>[^|&]*)\)$")
 
 
 def split_comment(text: str) -> tuple[str, str]:

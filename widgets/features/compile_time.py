@@ -95,7 +95,8 @@ def repeat_words(block: RepeatedBlock, places: Places) -> str:
     what = plural(block.ops, "operation") + (f" ({about})" if about else "")
     if len(graphs) > 1:
         listed = ", ".join(graphs[:8] + ["…"] * (len(graphs) > 8))
-        return f"Graphs {listed} are equal: {what}, captured {block.count} times."
+        # their inputs may have other sizes
+        return f"Graphs {listed} have equal operations: {what}, captured {block.count} times."
     return (
         f"The same block of {what} is in graph {graphs[0] if graphs else '?'} {block.count} times: {100 * block.share:.0f}% of "
         "the graph. torch.compiler.nested_compile_region is for such blocks; whether it takes this one, and pays, is unknown."

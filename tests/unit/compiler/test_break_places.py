@@ -10,7 +10,7 @@ import torch
 import torch.utils.checkpoint
 from observed import seen
 
-from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
+from dynascope.compiler.builder.dynamo_texts import in_python, read_break, stack_of, undecided_in
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Undecided
@@ -33,6 +33,7 @@ def test_a_message_after_the_stack_and_the_traceback_is_part_of_the_text() -> No
     found = read_break(f"{before}\n{traceback}torch._dynamo.exc.UserError: {message}\nfrom user code:\n   File ...")
     assert found.text == f"{before}\n{message}".rstrip()
     assert undecided_in(found.text) == Undecided(expression="u0 == 1", needed="condition", checks=["torch._check(n == 1)"])
+    assert in_python("Eq(u0, 1) | Eq(u0, u1)") == "Eq(u0, 1) | Eq(u0, u1)", "no relation of two operands"
 
 
 def test_a_hint_names_a_setting_where_it_is() -> None:

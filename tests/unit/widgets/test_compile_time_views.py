@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import dynascope
-from dynascope.compiler.report import CompilePhase, CompileTime, RepeatedBlock, Report
+from dynascope.compiler.report import CompilePhase, CompileTime, Graph, RepeatedBlock, Report
+from dynascope.widgets.features.compile_time import repeat_words
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.model import view_model
 
 LOG = Path(__file__).parents[2] / "traces" / "compile_time-2.13.0.log.gz"
@@ -59,3 +61,7 @@ def test_a_repeated_block_is_said_with_what_may_compile_it_once() -> None:
     )
     text = " ".join(Report(compile_time=CompileTime(seconds=1.0, repeats=[block])).details().split())
     assert "(layers.0 … layers.23) is in graph ? 24 times: 99% of the graph. torch.compiler.nested_compile_region is" in text
+    block.graphs, block.modules = ["g0", "g1"], []
+    places = Places(Report(graphs=[Graph(id=id, frame="f0", ops=4) for id in block.graphs]))
+    words = "Graphs 0, 1 have equal operations: 4 operations (Block.forward), captured 24 times."
+    assert repeat_words(block, places) == words, "their inputs may differ"
