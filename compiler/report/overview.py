@@ -261,15 +261,14 @@ def causes(report: ReportData) -> list[Cause]:
 
 
 def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:
-    """Whether torch breaks the graph there on purpose: in an optimizer or scaler, at `backward`, at its own `graph_break()`.
+    """Whether torch breaks the graph there on purpose: in an optimizer or scaler, at `backward`.
 
     `backward` only where torch has no setting that traces it, or where one of the `breaks` is in an optimizer.
     """
-    own = package(b.file) == "torch" and b.type.startswith("Call to `torch._dynamo.graph_break()`")
     is_backward = "Tensor.backward()" in b.explanation
     known = [b, *breaks] if is_backward else [b]
     is_training = any(_TRAINING.search(f"{one.file} {one.explanation}") for one in known)
-    return own or is_training or (is_backward and setting_in(b.hints) is None)
+    return is_training or (is_backward and setting_in(b.hints) is None)
 
 
 def is_asked_for(b: Break) -> bool:
