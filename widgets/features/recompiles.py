@@ -75,14 +75,14 @@ class RecompileRow(TypedDict):
 
 def guard_words(guard: FailedGuard) -> str:
     """Why compiled code could not be used again, in words for readers who do not know guards."""
-    words, required = _GUARDS[guard.kind], guard.before == "True"
+    words, required, source = _GUARDS[guard.kind], guard.before == "True", guard.source or ""
     if guard.kind in ("type", "not a tensor") and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
         words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
-    if guard.kind == "missing" and not (guard.source or "").endswith("]"):  # torch looks into one dict, not for the attribute
+    if guard.kind == "missing" and not source.endswith("]"):  # torch looks into one dict, not for the attribute
         words += ", or is kept elsewhere (such as None for a module)"
-    if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
+    if guard.kind == "value" and ".param_groups[" in source and source.endswith("['lr']"):  # an optimizer's
         words += "; a learning rate that is a float tensor may change without a recompile"
     words += "; torch compiles for 0 and 1 apart" * (guard.asked_by == ZERO_ONE)
     return words.format(

@@ -18,6 +18,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: G['___unnamed_scope_1403_c0']['factor'] == 2", "factor was 2 when it was compiled, and is not now"),
         ("0/0: L['s'] == {1, 2}     # def f(x, s):", "s was {1, 2} when it was compiled, and is not now"),
         ("0/0: L['s'] == 'a b'     # def f(x, s):", "s was 'a b' when it was compiled, and is not now"),
+        ("0/0: L['options']['lr'] == 'low'", "options['lr'] was 'low' when it was compiled, and is not now"),
         (
             "0/0: L['self'].param_groups[0]['lr'] == 0.1",
             "self.param_groups[0]['lr'] was 0.1 when it was compiled, and is not now; a learning rate that is a float tensor "
