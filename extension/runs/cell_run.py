@@ -209,7 +209,7 @@ class CompiledCell:
             kept = targets.to_keep()
         framed = {e.code.uid for e in self.run.recording.events if isinstance(e, FrameEnd)}  # also below compiled functions
         codes = {n: getattr(p[-1], "__code__", None) for n, p in targets.resolved.items()}  # modules share theirs
-        uncalled = {n: "called from outside of the compiled functions" for n in names if id(codes.get(n)) not in framed}
+        uncalled = {n: "called, or only during calls of what is compiled" for n in names if id(codes.get(n)) not in framed}
         refused = {n: f"compiled: {error}" for n, error in failed.items()}
         notes += [f"-f {n} was not {why}." for n, why in (uncalled | refused).items() if n not in targets.called]
         return value, kept

@@ -90,8 +90,6 @@ def _story(f: Frame, places: Places, before: Break | None) -> list[str]:
         text = [resumed if f.kind == "resume" else "", reason and f"Not all of it is compiled: {reason}"]
     elif f.status == "skipped":
         text[1] = reason or "The reason is not known."
-    elif f.status == "empty" and reason:
-        text.append("From now on torch runs it eagerly, also in calls that have something to compile.")
     return [t for t in text if t]
 
 

@@ -132,7 +132,7 @@ def test_uncalled_target_is_told(shell):
     shell("@torch.compiler.disable(recursive=False)", "def off(x): return f(x)", "def caller(x): return off(x)",
           "net = torch.nn.Sequential(torch.nn.ReLU())")  # fmt: skip
     report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
-    why = "was not called from outside of the compiled functions."
+    why = "was not called, or only during calls of what is compiled."
     assert report.notes == [f"-f net.0 {why}"]  # `off` runs uncompiled, and what it calls is compiled by itself
     again = "for n in (1, 2):\n    net = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Flatten(0)); y = net(x + n)"
     report = shell.report("%%compile -f net", "net(x)", again)
