@@ -163,7 +163,7 @@ class Run:
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
         last = self._last_called
         if any(checked.compared.values()) and (last or self.calls.count > 1):
-            self.notes.append(f"check: this was the last call{f', of {last}' * bool(last)}: no other was compared.")
+            self.notes.append(f"check: this was the last call{f' of {last}' * bool(last)}: no other was compared.")
         report.check = checked
 
     @property

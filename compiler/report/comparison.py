@@ -81,20 +81,21 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     same += _pairs(not_met, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
     moved = _pairs(not_met, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
-    runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
-    partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
+    partial: dict[Literal["now", "before"], str] = {"now": _why_partial(now, not_met), "before": _why_partial(before, new)}
     return Diff(
-        partial=partial, not_met=not_met, new=[] if "before" in partial else new, moved=moved,
+        partial={name: why for name, why in partial.items() if why}, not_met=not_met, new=[] if partial["before"] else new, moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
     )  # fmt: skip
 
 
-def _why_partial(run: ReportData) -> str:
-    """Why a run may have had breaks that its report lacks; "" if it has all of them."""
+def _why_partial(run: ReportData, lacks: list[Break]) -> str:
+    """Why a run may have had breaks that its report lacks, or these, had it gone on; "" if nothing is known to be lacking."""
     if run.origin == "partial" or run.summary.unfinished:
         return "did not finish"
+    if lacks and run.error is not None and not run.error.caught:
+        return "ended with an error"
     return "ran code that was compiled before it" if run.summary.cached else ""
 
 

@@ -75,6 +75,11 @@ def test_a_break_is_not_met_where_it_was_fixed_and_where_a_run_did_not_come_to_i
     difference = now.diff(before)  # the break is still in the code
     assert (difference.summary, difference.not_met) == ("1 not met", before.breaks)
     assert difference.lines[0].startswith("not met: test_diff_and_expect.py:")
+    refused = explain(f, backend="eager", fullgraph=True)(torch.ones(2), True)  # it would have come to the rest
+    assert (before.diff(refused).new, refused.diff(before).not_met) == ([], []), "it has the same break"
+    later = Report(breaks=[*before.breaks, found(2, "log(x)")])
+    ended = "the earlier run ended with an error: a break that it does not have is not known to be new"
+    assert (later.diff(refused).new, later.diff(refused).lines[-1]) == ([], ended)
 
 
 def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new() -> None:

@@ -290,7 +290,7 @@ def test_statements_that_were_not_compiled_are_named_by_their_lines(shell):
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
     lines = ["%%compile --check --profile 1", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
     report = shell.report(*lines)
-    assert "check: this was the last call, of g: no other was compared." in report.notes
+    assert "check: this was the last call of g: no other was compared." in report.notes
     assert " a call of `g` (median" in str(report)
     alone = shell.report(*lines[:2], "f(torch.ones(3))")
     assert not any("this was the last call" in note for note in alone.notes)
