@@ -83,7 +83,8 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     partial: dict[Literal["now", "before"], str] = {"now": _why_partial(now, not_met), "before": _why_partial(before, new)}
     return Diff(
-        partial={name: why for name, why in partial.items() if why}, not_met=not_met, new=[] if partial["before"] else new, moved=moved,
+        partial={name: why for name, why in partial.items() if why},
+        not_met=not_met, new=[] if partial["before"] else new, moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),

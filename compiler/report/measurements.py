@@ -306,7 +306,8 @@ class NumbersOrigin(Part, kw_only=True):
     #: execution count of the notebook cell
     cell: int | None = None
     source: str = ""
-    #: name of the operation, and of its node in the graph
+    #: name of the operation, and of its node in the graph; of the operations, `cos or sin`, and of the node that they use, if
+    #: one of several derivatives is wrong
     operation: str = ""
     node: str = ""
     #: whether its result is right, and its derivative is wrong

@@ -74,7 +74,8 @@ class _Search:
         with self.trials.anew():
             found.origin = self._first(graph, "value") or self._first(graph, "gradient")
             if found.origin is None and self._is_wrong(graph):
-                found.origin_unknown = f"the result of graph {graph.number} is wrong, but not if all its values are returned"
+                no_operation = "but none of its operations is seen to be if all their values are returned"
+                found.origin_unknown = f"graph {graph.number} is wrong, {no_operation}"
             elif found.origin is None:
                 found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
                 return
@@ -129,14 +130,18 @@ class _Search:
 
     def _origin(
         self, graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: graphs.Asked
-    ) -> NumbersOrigin:
+    ) -> NumbersOrigin | None:
         known = {node.name: node for node in graph_nodes(graph.module.graph)}
         values = {node.name: m for node, m in zip(nodes, measured, strict=True) if all(value is not None for value in m)}
         errors = {name: (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) for name, m in values.items()}
         sizes = {name: largest(m.exact) for name, m in values.items()}
         node = nodes[wrong]
-        is_backward = asked == "gradient"  # a gradient comes out of the derivative of a user
-        culprit = known[next(iter(node.users)).name if is_backward else node.name]
+        is_backward = asked == "gradient"  # a gradient is the sum of what comes out of the derivatives of the users
+        called = [known[n.name] for n in (node.users if is_backward else [node]) if n.op != "output"]
+        if not called:
+            return None  # the backend gives it to the graph's result
+        culprit = called[0] if len(called) == 1 else known[node.name]
+        operations = dict.fromkeys(n.target.removeprefix("operator.") for n in called)
         path = [
             NodeNumbers(node=name, file=known[name].file, line=known[name].line, compiled=share_of(mine), eager=share_of(other))
             for name, (mine, other) in errors.items()
@@ -145,7 +150,7 @@ class _Search:
         return NumbersOrigin(
             file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
             cell=self.cells(culprit.file) if self.cells is not None and culprit.file else None,
-            operation=culprit.target.removeprefix("operator."), node=culprit.name, graph=graph.number, run=graph.run,
+            operation=" or ".join(operations), node=culprit.name, graph=graph.number, run=graph.run,
             runs=graph.runs, is_backward=is_backward,
             is_later=asked == "later", compiled=compiled, eager=eager, result_size=sizes[node.name], path=path,
             inputs_size=max((sizes[n.name] for n in node.all_input_nodes if n.name in sizes), default=None),

@@ -193,6 +193,11 @@ def training_step(x: torch.Tensor, net: torch.nn.Module) -> torch.Tensor:
     return loss
 
 
+def used_twice(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2  # here
+    return y.cos() + torch.tanh(y)
+
+
 def changes_in_place(x: torch.Tensor) -> torch.Tensor:
     y = x.clone()
     y += 1
@@ -264,6 +269,7 @@ PLANTED = {
     "after an empty tensor": tanh_is_wrong(begins_empty, SMALL),
     "after a break": tanh_is_wrong(with_a_break, SMALL),
     "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
+    "of one of two users": tanh_is_wrong(used_twice, SMALL.clone().requires_grad_(), gradient=True),
     "beside a change in place": tanh_is_wrong(changes_in_place, SMALL.clone()),
     "an index, before a break": Program(
         takes_the_largest, (SMALL,), "compiled", edited(replaces(torch.argmax, torch.argmin)), stage=("edits", "", "")
