@@ -200,7 +200,7 @@ class CauseWords:
             step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "not empty", "value") else step
             if cause.guard == "size" and any(s.dynamic == "setting" for f in self.frames for s in f.symbols):
                 step = ""  # sizes are dynamic, so the code wants this one fixed
-            others = any(len({(g.kind, g.source) for g in r.failed_guards}) > 1 for r in self.recompiles)
+            others = any(len({g.kind for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
             return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"

@@ -259,7 +259,11 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert "5 recompiles: another value, such as x: 2, then 3; where the compiled" in advice(report)["first"]
     for again in report.recompiles:
         again.failed_guards[0].kind = "dtype"
-    assert advice(report)["first"] == "look into 5 recompiles: for example, x had another dtype: 2 before, 3 now."
+    said = "look into 5 recompiles: for example, x had another dtype: 2 before, 3 now"
+    again.failed_guards += [replace(again.failed_guards[0], source="y")]
+    assert advice(report)["first"] == f"{said}."
+    again.failed_guards[1].kind = "rank"
+    assert advice(report)["first"] == f"{said}, beside other guards."
 
 
 def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
