@@ -65,7 +65,8 @@ def headline_parts(report: Report) -> list[str]:
             parts.append(f"compiled in {'at least ' if unknown else ''}{seconds(s.compile_seconds)}")
     elif not s.cached and not s.unfinished:
         parts.append("compile time unknown")
-    return parts + (["stopped by an error"] if error is not None and not error.caught else [])
+    is_stopped = error is not None and not error.caught and report.origin != "trace"  # no log says whether it was caught
+    return parts + ["stopped by an error"] * is_stopped
 
 
 def breaks(s: Summary) -> str:
