@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -140,8 +139,6 @@ class RegionFlags:
 #: torch 2.9 gives neither line nor reason if the break is in a block that contains an `if` on values
 _STEPPED = """Graph break that cannot be resumed
   Explanation: Dynamo hit a graph break after this line and cannot resume there. This torch does not say at which line."""
-#: what Dynamo says if it skips a frame because of a break in a loop
-_LOOP = re.compile(r"graph break in (?:a for/while )?loop")
 #: the worst last
 _OUTCOMES: list[Outcome] = ["resumed", "skipped", "raised"]
 
@@ -235,7 +232,7 @@ class BreakTable:
             return None
         id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end, len(stack)), record)
         hit = self.latest[frame.id].hit
-        hit.block = self.block(record, frame, hit, text)
+        hit.block = self.block(record, hit, text)
         return id
 
     def named_line(self, record: CompileRecord) -> StackEntry | None:
@@ -243,16 +240,16 @@ class BreakTable:
         stack = reversed(compile_records.text_of(record).stack)
         return next((e.entry(self.cell_of) for e in stack if not in_torch(e.file)), None)
 
-    def block(self, record: CompileRecord, frame: Frame, hit: Hit, text: BreakText) -> StackEntry | None:
-        """The first line of the loop, `with` or `try` because of which Dynamo skipped the frame, if that is known."""
-        said = text.parts[-1].reason if text.parts else ""
-        tries = [s.location for s in record.frame_end.stopped if s.in_try] if record.frame_end else []
-        words = "for while" if _LOOP.search(said) else "with" if "GenericContextWrapping" in said else "try" if tries else ""
-        if hit.outcome != "skipped" or frame.code_name.startswith("<") or not words:  # a comprehension's loop is an expression
-            return None
-        at = tries[-1] if words == "try" else Location(frame.file, hit.line or 0, frame.code_name)  # the outermost `try`
-        first = lines.block_at(at.file, at.line, *words.split())
-        return Location(at.file, first, at.function).entry(self.cell_of) if first is not None else None
+    def block(self, record: CompileRecord, hit: Hit, text: BreakText) -> StackEntry | None:
+        """The first line of the `try` because of which Dynamo skipped the frame, if that is known.
+
+        It makes no difference for an error that torch.compile raises, nor if the text says what else led to the skip.
+        """
+        is_other = compile_records.is_raised(record) or len(text.parts) > 1 or hit.outcome != "skipped"
+        stopped = record.frame_end.stopped if record.frame_end and not is_other else []
+        at = next((s.location for s in reversed(stopped) if s.in_try), None)  # the outermost
+        first = lines.try_at(at.file, at.line, "try") if at is not None else None
+        return Location(at.file, first, at.function).entry(self.cell_of) if at is not None and first is not None else None
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
         """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.

@@ -200,8 +200,7 @@ class Hit(Part, kw_only=True):
     #: ids of the frames of the resume functions made for the break (two functions after a data-dependent `if`), recompiles
     #: included
     resumes: list[str] = []
-    #: the first line of the loop, `with` or `try` around the break because of which Dynamo skipped the frame; None: it is not
-    #: because of one, or this is unknown
+    #: the first line of the `try` because of which Dynamo skipped the frame; None: not because of one, or unknown
     block: StackEntry | None = None
 
 

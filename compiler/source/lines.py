@@ -16,10 +16,11 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.source.code import first_line
+from dynascope.compiler.source.syntax import TRIES
 
 #: file name -> execution count of its cell; None if it is not a cell
 CellResolver = Callable[[str], "int | None"]
@@ -126,16 +127,10 @@ class _Parsed:
     functions: list[tuple[str, int, int]]
     #: expressions and statements of several lines: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
-    #: loops, `with` and `try` statements as (keyword, first line, first line of the body, last line), outer ones first; for
-    #: each error that a `try` catches also (name of the error, first line, first line of the body, last line of the body)
-    blocks: list[tuple[str, int, int, int]]
+    #: `try` statements as ("try", first line, first line of the body, last line), outer ones first; for each error that one
+    #: catches also (name of the error, first line, first line of the body, last line of the body)
+    tries: list[tuple[str, int, int, int]]
 
-
-#: kind of a compound statement -> its keyword
-_BLOCKS: dict[Any, str] = {
-    (ast.For, ast.AsyncFor): "for", ast.While: "while", (ast.With, ast.AsyncWith): "with",
-    (ast.Try, getattr(ast, "TryStar", ast.Try)): "try",
-}  # fmt: skip
 
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
@@ -165,14 +160,12 @@ def _parse(lines: list[str]) -> _Parsed:
             parsed.functions.append((name, first_line(n), end))
             if isinstance(n, ast.ClassDef):
                 classes |= dict.fromkeys(n.body, f"{name}.")
-        for kind, keyword in _BLOCKS.items():
-            if isinstance(n, kind):
-                parsed.blocks.append((keyword, n.lineno, n.body[0].lineno, end))
-        if isinstance(n, ast.Try):
+        if isinstance(n, TRIES):
             kinds = [h.type or ast.Name("BaseException") for h in n.handlers]
             errors = (e for kind in kinds for e in (kind.elts if isinstance(kind, ast.Tuple) else [kind]))
             names, last = (ast.unparse(e).rpartition(".")[2].lstrip("_") for e in errors), n.body[-1].end_lineno or n.lineno
-            parsed.blocks.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
+            parsed.tries.append(("try", n.lineno, n.body[0].lineno, end))
+            parsed.tries.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
         if end > n.lineno:
             parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return parsed
@@ -189,16 +182,15 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 
 
-def block_at(file: str, line: int, *keywords: str) -> int | None:
-    """The first line of the innermost block around a line, in the same function.
+def try_at(file: str, line: int, *names: str) -> int | None:
+    """The first line of the innermost `try` around a line, in the same function.
 
-    `keywords`: of `for`, `while`, `with` and `try`; or names of errors, for a `try` that catches one of them, if the line is in
-    its body.
+    `names`: "try"; or those of errors, for a `try` that catches one of them, if the line is in its body.
     """
     function = function_at(file, line)
     since = function[1] if function is not None else 0
-    blocks = _parsed(file).blocks if old_function_at(file, line) is None else []
-    around = (b for b in blocks if b[0] in keywords and since <= b[1] and b[2] <= line <= b[3])
+    tries = _parsed(file).tries if old_function_at(file, line) is None else []
+    around = (t for t in tries if t[0] in names and since <= t[1] and t[2] <= line <= t[3])
     return max((first for _, first, _, _ in around), default=None)
 
 

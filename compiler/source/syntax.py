@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 #: nodes with a scope of their own
 SCOPES = (*DEFINITIONS, ast.Lambda)
 

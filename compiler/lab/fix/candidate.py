@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.report import Break, FixEdit, StackEntry
 from dynascope.compiler.source.origin import origin
-from dynascope.compiler.source.syntax import DEFINITIONS
+from dynascope.compiler.source.syntax import DEFINITIONS, TRIES
 
 
 class Condition(NamedTuple):
@@ -58,9 +58,6 @@ class Problem:
     kind: str
     reason: str
     in_try: bool = False
-
-
-TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 
 
 def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:

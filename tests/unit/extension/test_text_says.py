@@ -163,7 +163,7 @@ def bad_shapes(x: torch.Tensor) -> torch.Tensor:
     return x @ torch.ones(5, 5)
 
 
-def test_an_error_of_the_code_itself_is_not_a_maybe() -> None:
+def test_an_error_of_the_code_itself_is_not_a_maybe(shell) -> None:
     for fullgraph in (False, True):  # with fullgraph, eager code is not run
         with pytest.raises(RuntimeError):
             dynascope.explain(bad_shapes, backend="eager", fullgraph=fullgraph)(torch.ones(3, 3))
@@ -173,6 +173,8 @@ def test_an_error_of_the_code_itself_is_not_a_maybe() -> None:
     with pytest.raises(RuntimeError):  # no line of the user's is at fault, or leads there
         dynascope.explain(torch.nn.Sequential(torch.nn.Linear(3, 4)), backend="eager")(torch.ones(2, 2))
     assert "→ The call that leads here raised an error when it was traced: correct it" in str(dynascope.last())
+    words = str(shell.report("%%compile", "z = x + 1", "try: w = z @ torch.ones(5, 5)", "except RuntimeError: w = None"))
+    assert "in the `try` at" not in " ".join(words.split()), "nor is the frame skipped because of it"
 
 
 @torch.library.custom_op("text_says::plus", mutates_args=())
