@@ -407,7 +407,7 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
 
 def summary(report: Report) -> Summary:
     """The counts of a report; frames with status `ignored` and what `--inputs` added are not counted."""
-    added = {id for run in report.inputs or () for id in run.frames}
+    added = report.of_inputs
     frames = [f for f in report.frames if f.status != "ignored" and f.id not in added]
     graphs = [g for g in report.graphs if g.frame not in added]
     breaks = report.own_breaks

@@ -174,7 +174,7 @@ def _complete(tried: InputResult, report: Report) -> None:
         run.graphs = [graph for graph in ran if graph is not None]
     if run.error is not None:
         run.outcome = "failed"
-    elif again or any(f.status == "compiled" for f in considered):
+    elif any(f.status == "compiled" for f in considered) or (again and any(f.status != "skipped" for f in considered)):
         run.outcome = "recompiled" if again else "compiled"
         if run.eager_seconds is not None and measured is not None:
             run.payback, run.payback_calls = payback(measured, run.compile_seconds or None)

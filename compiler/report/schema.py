@@ -398,13 +398,18 @@ class ReportData(LazyPart, kw_only=True):
     origin: Literal["live", "trace", "partial"] = "live"
 
     @property
+    def of_inputs(self) -> set[str]:
+        """Ids of the frames that the compiler worked on because of inputs of `--inputs`, not for the program's own calls."""
+        return {id for run in self.inputs or () for id in run.frames}
+
+    @property
     def own_breaks(self) -> list[Break]:
         """The graph breaks of the program's own calls: without those that only inputs of `--inputs` run into."""
         return [b for b in self.breaks if not b.hits or self.own_hits(b)]
 
     def own_hits(self, b: Break) -> list[Hit]:
         """Where the program's own calls run into a break."""
-        added = {id for run in self.inputs or () for id in run.frames}
+        added = self.of_inputs
         return [h for h in b.hits if h.frame not in added]
 
     def seen_from(self, b: Break) -> set[tuple[str, int, str]]:

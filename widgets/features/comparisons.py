@@ -122,7 +122,7 @@ def _line(broken: Break) -> str:
 
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
-    name, places, added = expected.name, Places(report), {id for run in report.inputs or () for id in run.frames}
+    name, places, added = expected.name, Places(report), report.of_inputs
     frames, lines = [f for f in report.frames if f.id not in added], list[str]()
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]

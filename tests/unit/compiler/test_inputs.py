@@ -56,6 +56,7 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
         report = given(torch.ones(3, 3), torch.ones(4, 3), torch.ones(4, 3), dynamic=False)
     assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
     assert input_words(report.inputs[1]).startswith("runs eagerly: ")
+    assert "limit reached" not in report.headline()  # the program's own calls did not reach it
     assert "recompile limit" in input_words(report.inputs[1]).replace("_", " ")
     with torch._dynamo.config.patch(recompile_limit=2):  # the rest of a function that keeps its first graph
         report = explain(lambda x, k: (x + 1, print(), x * ord(k))[2], backend="eager", profile=1, inputs=[
@@ -70,8 +71,15 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
             print(end="")
         return x
 
+    def skipped(x: torch.Tensor, times: int) -> torch.Tensor:
+        for _ in range(times):
+            print(end="")
+        return x * 2
+
     report = explain(loop, backend="eager", profile=1, inputs=[*map(torch.ones, (4, 5, 6))])(torch.ones(4))
     assert [(r.outcome, r.reasons) for r in report.inputs[::2]] == [("reused", ["graph break in loop"])] * 2  # of two versions
+    report = explain(skipped, backend="eager", profile=1, inputs=[(torch.ones(4), 2)])(torch.ones(4), 0)
+    assert input_words(report.inputs[0]).startswith("runs eagerly: graph break in loop; ")  # though a guard has failed
 
 
 def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
