@@ -409,8 +409,7 @@ class ReportData(LazyPart, kw_only=True):
 
     def own_hits(self, b: Break) -> list[Hit]:
         """Where the program's own calls run into a break."""
-        added = self.of_inputs
-        return [h for h in b.hits if h.frame not in added]
+        return [h for h in b.hits if h.frame not in self.of_inputs]
 
     def seen_from(self, b: Break) -> set[tuple[str, int, str]]:
         """The code that runs into a break: the versions of a function are one."""

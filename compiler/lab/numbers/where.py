@@ -74,8 +74,7 @@ class _Search:
         with self.trials.anew():
             found.origin = self._first(graph, "value") or self._first(graph, "gradient")
             if found.origin is None and self._is_wrong(graph):
-                no_operation = "but none of its operations is seen to be if all their values are returned"
-                found.origin_unknown = f"graph {graph.number} is wrong, {no_operation}"
+                found.origin_unknown = f"graph {graph.number} is wrong, but no operation is seen to be if values are returned"
             elif found.origin is None:
                 found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
                 return
