@@ -57,9 +57,7 @@ def headline_parts(report: Report) -> list[str]:
     parts += [f"{s.skipped} skipped"]
     parts += [plural(s.recompiles, "recompile")] if s.recompiles else []
     parts += [f"{extra} more for --inputs" if s.recompiles else f"{plural(extra, 'recompile')} for --inputs"] if extra else []
-    parts += (
-        ["recompile limit reached"] if any(r.refused_by and r.frame not in report.of_inputs for r in report.recompiles) else []
-    )
+    parts += ["recompile limit reached"] * any(r.refused_by and r.frame not in report.of_inputs for r in report.recompiles)
     parts += [f"{count} {what}" for count, what in ((s.cached, "cached"), (s.unfinished, "unfinished")) if count]
     if not s.frames or any(f.compile_seconds is not None for f in report.frames):
         unknown = any(f.compile_seconds is None and f.status == "compiled" for f in report.frames)
