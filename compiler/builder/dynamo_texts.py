@@ -286,7 +286,8 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?:<class ')?(?P<b>[^'>]+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
-    (re.compile(r"^\w+GuardAccessor: Not a function on (?P<n>.+)\.__\w+__"), "type"),
+    (re.compile(r"^CodeGuardAccessor: Not a function on (?P<n>.+)\.__code__"), "type"),
+    (re.compile(r"^\w+GuardAccessor: Not a function on (?P<n>.+)"), "missing"),  # a function without a closure, for example
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
     (re.compile(r"^(?:len|___tuple_iterator_len)\((?P<n>.+)\) [!=]= (?P<a>\w+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),

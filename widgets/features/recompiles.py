@@ -81,7 +81,7 @@ def guard_words(guard: FailedGuard) -> str:
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
     if guard.kind == "missing" and not source.endswith("]"):  # torch looks into one dict, not for the attribute
-        words += ", or is kept elsewhere (such as None for a module)"
+        words += ", or is None or kept elsewhere"
     if guard.kind == "value" and ".param_groups[" in source and source.endswith("['lr']"):  # an optimizer's
         words += "; a learning rate that is a float tensor may change without a recompile"
     words += "; torch compiles for 0 and 1 apart" * (guard.asked_by == ZERO_ONE)

@@ -50,7 +50,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: KeyError on L['cache'][(1, 'w')]", "cache[(1, 'w')] was there when it was compiled, and is not now"),
         (  # it may be None now
             "0/0: KeyError on L['self']._modules['act']",
-            "self.act was there when it was compiled, and is not now, or is kept elsewhere (such as None for a module)",
+            "self.act was there when it was compiled, and is not now, or is None or kept elsewhere",
         ),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
@@ -60,6 +60,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         ("0/0: expected type of 'L['x']' to be a tensor type, ' but found <class 'm.P'>", "x is of another class now: m.P"),
         ("0/0: CodeGuardAccessor: Not a function on L['act'].__code__", "act had another type"),
+        (
+            "0/0: ClosureGuardAccessor: Not a function on L['act'].__closure__",
+            "act.__closure__ was there when it was compiled, and is not now, or is None or kept elsewhere",
+        ),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
             "mode was another object: each object that is used there gets a version of its own",
