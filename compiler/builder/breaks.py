@@ -277,7 +277,7 @@ class BreakTable:
     ) -> str:
         last = stack[-1]
         for (file, line, function), tested in record.frame_end.jumps.items() if record.frame_end is not None else ():
-            if tested and (file, line, user_name(function)) == (last.file, last.line, user_name(last.function)):
+            if (file, line, user_name(function)) == (last.file, last.line, user_name(last.function)):
                 stack = [*stack[:-1], replace(tested, function=last.function)]
         entries = [e.entry(self.cell_of) for e in stack if not is_plumbing(e.file)]
         # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it

@@ -158,8 +158,8 @@ class FrameEnd(_Event):
     stopped: list[Stop] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
-    #: where tracing stopped: (file, line, function) -> the condition that was tested there, or None at other than a jump
-    jumps: dict[tuple[str, int, str], Location | None] = field(default_factory=dict)
+    #: the jumps where tracing stopped: (file, line, function) -> the condition that was tested there
+    jumps: dict[tuple[str, int, str], Location] = field(default_factory=dict)
     #: the class or function that a shared code object ran for: the code may be a `forward` that subclasses inherit, or a
     #: wrapper of torch's
     runs_for: str | None = None

@@ -5,8 +5,9 @@ kept pending: it is raised where the user's code would continue, or at the end, 
 ends the run, a pending interrupt is dropped.
 
 An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
-callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.  In CPython 3.10, an
-interrupt in torch's evaluation of a frame can become the cause of a SystemError; `interruptible` then raises the interrupt.
+callback or in `__del__`, which is where an interrupt can be raised during a garbage collection, and what is raised while it
+prints that.  In CPython 3.10, an interrupt in torch's evaluation of a frame can become the cause of a SystemError;
+`interruptible` then raises the interrupt.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Interrupts:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         while frame is not None and frame is not self._owner:  # the owner's callers belong to the run around this one
-            if frame.f_code.co_filename.endswith(_DISCARDING_FILE):
+            if frame.f_code.co_filename.endswith(_DISCARDING_FILE) or frame.f_code is Interrupts._on_unraisable.__code__:
                 self._send_again(number)
                 return
             if frame.f_code is _INTERRUPTIBLE_CODE:

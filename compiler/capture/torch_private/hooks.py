@@ -210,9 +210,11 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
     """Note the functions that an exception passes through, with lines and columns, innermost first."""
     error = sys.exc_info()[1]
     attempt, name = hooks.attempt(), type(error).__name__
-    if attempt is None or name.endswith("RestartAnalysis"):
+    if attempt is None:
         return
     _note_jump(attempt, translator)
+    if name.endswith("RestartAnalysis"):
+        return
     chain = attempt.end.stopped
     if chain and chain[0].error != id(error):
         chain.clear()
@@ -229,8 +231,10 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
 
 
 def _note_jump(attempt: Attempt, translator: Any) -> None:
-    at = translators.location(translator)
-    attempt.end.jumps[at.file, at.line, at.function] = translators.tested(translator)
+    # tracing may begin again, and end its graph where the line begins
+    if (tested := translators.tested(translator)) is not None:
+        at = translators.location(translator)
+        attempt.end.jumps[at.file, at.line, at.function] = tested
 
 
 def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:

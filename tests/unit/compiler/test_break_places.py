@@ -123,6 +123,25 @@ def test_each_condition_of_an_if_has_a_break_of_its_own_at_its_place() -> None:
             assert [(b.line - breaks[0].line, b.column, b.end_column) for b in breaks] == [(0, 22, 33), (1, 25, 32)]
 
 
+class Vector:
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x = x
+
+    def __bool__(self) -> bool:
+        return bool((self.x != 0).any())
+
+
+def test_a_condition_before_which_the_graph_ends_is_one_break_in_the_function_and_in_its_caller() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        vector = Vector(x + torch.arange(x.shape[0]))
+        if vector:
+            x = x + 2
+        return x
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert [b.source.strip() for b in explain(lambda x: f(x) * 2, backend="eager")(torch.ones(3)).breaks] == ["if vector:"]
+
+
 class Inner(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         print(end="")

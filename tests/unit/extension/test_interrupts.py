@@ -136,7 +136,7 @@ def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.C
         reference = weakref.ref(node, callback)
         del node
         assert reference() is None
-        while True:
+        for _ in range(1000):
             time.sleep(0.01)
 
     hook = sys.unraisablehook
@@ -145,3 +145,20 @@ def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.C
     assert done == []
     assert sys.unraisablehook is hook
     assert capsys.readouterr().err == ""
+
+
+def test_an_interrupt_while_python_discards_an_error_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def callback(reference: object) -> None:
+        raise ValueError
+
+    def user() -> None:
+        node = Node()
+        reference = weakref.ref(node, callback)
+        del node
+        assert reference() is None
+        for _ in range(500):
+            time.sleep(0.01)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: interrupt())
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        interruptible(user)
