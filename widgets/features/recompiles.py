@@ -232,7 +232,7 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, 
         refused, reasons = row["refused"], row["full"].split("\n")[row["refused"] :]
         out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
         out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
-        out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 and not refused else []
+        out += [f"    … and {len(reasons) - 3} more"] if causes and len(reasons) > 3 else []
     for row in rows[most : most + 1]:
         what, at = ("more function", " at the limit") if row["refused"] else ("more recompile", "")
         out.append(f"… and {plural(len(rows) - most, what)}{at}")

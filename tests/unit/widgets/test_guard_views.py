@@ -63,6 +63,8 @@ def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
     assert "calls that fit none of its versions now run eagerly" in rows[0]["title"]
     report.frames[-1].status = "failed"  # with fullgraph
     assert "calls that fit none of its versions now raise an error" in view_model(report)["recompiles"][0]["title"]
+    report.recompiles[-1].failed_guards = [replace(report.recompiles[0].failed_guards[0], source=name) for name in "abcde"]
+    assert "    … and 2 more\n" in to_text(report)
 
 
 def test_versions_of_a_function_at_the_limit_are_not_said_to_run_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
