@@ -252,9 +252,9 @@ def before_end(run: Report, report: Report, plan: Plan) -> float:
 
 
 def gain(after: Report, before: Report) -> str:
-    """What is better although the graph break stays, as a sentence."""
-    ops = f"{operations(before)} → {operations(after)}"
-    return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
+    """What is better (see `captures_more`) although the graph break stays, as a sentence."""
+    more = operations(after) > operations(before)
+    return f"The graph break stays; {'more of the program is in graphs' if more else 'there are fewer graphs'}"
 
 
 def eager_frames(report: Report) -> int:

@@ -15,7 +15,7 @@ import torch
 import dynascope
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.difference import differences
-from dynascope.compiler.lab.fix.improvement import why_worse_elsewhere
+from dynascope.compiler.lab.fix.improvement import gain, why_worse_elsewhere
 from dynascope.compiler.lab.fix.search import Search
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.fix.verification import Verification
@@ -252,3 +252,5 @@ def test_a_change_is_worse_elsewhere_by_recompiles_and_by_what_no_version_captur
     two, one = trial(2, 3), trial(2, 3, dynamic=True, ops=2)
     assert (why_worse_elsewhere(one, two), why_worse_elsewhere(two, one)) == ("", "1 more recompile in the repeated calls")
     assert why_worse_elsewhere(trial(), two) == "less is captured then"
+    assert gain(one.report, two.report) == "The graph break stays; there are fewer graphs"
+    assert gain(two.report, trial().report) == "The graph break stays; more of the program is in graphs"
