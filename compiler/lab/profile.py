@@ -32,7 +32,7 @@ from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events, profile_of, quartiles
 from dynascope.compiler.report import Profile, Report, Verdict, first_line, message_of, plural, time_text
 from dynascope.compiler.report.measurements import UNEVEN, Payback
-from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.code import compiled_name, user_name
 
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
@@ -286,7 +286,7 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
 
 def _why_compiled(count: int) -> str:
     """The functions that were compiled last, each with the guard that failed, as the end of a sentence."""
-    latest = {user_name(name): failed_guard(reason) for _, name, reason in caches.latest_compiles(count)}
+    latest = {compiled_name(user_name(name), name): failed_guard(reason) for _, name, reason in caches.latest_compiles(count)}
     named = [f"{name}: {reason}" if reason else name for name, reason in latest.items()]
     return f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""
 

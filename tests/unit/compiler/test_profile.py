@@ -224,8 +224,10 @@ def test_a_call_that_compiles_each_time_is_not_measured(monkeypatch: Any) -> Non
     assert (report.profile, words in report.notes) == (None, True), report.notes
     seen, log = list[float](), logging.StreamHandler(io.StringIO())
     monkeypatch.setattr(logging.getLogger("torch._dynamo"), "handlers", [log])
+    appends = dynascope.explain(lambda x: (seen.append(x.sum().item()), x + 1), backend="eager", profile=2)
+    assert "compiled code (resume in <lambda>: Cache line invalidated" in appends(torch.ones(2)).notes[0]
     with torch._dynamo.config.patch(recompile_limit=2):
-        dynascope.explain(lambda x: (seen.append(x.sum().item()), x + 1), backend="eager", profile=2)(torch.ones(2))
+        appends(torch.ones(2))
     assert "recompile_limit" not in log.stream.getvalue()  # what repeated calls log is not the program's
     steady = dynascope.explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
     assert steady.profile is not None
