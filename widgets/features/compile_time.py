@@ -70,7 +70,7 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
         have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
         ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
         words.append(f"{ended}: {', '.join(dict.fromkeys(time.unfinished))}")
-    rows = list[PhaseRow]()
+    rows, total = list[PhaseRow](), seconds(time.elapsed) + " with --inputs" * bool(places.report.inputs)
     alike = grouped(((phase.name, phase.kind), phase) for phase in time.phases)
     spent = {key: sum(p.self_seconds for p in same) for key, same in alike.items()}  # without the phases nested in them
     for name, kind in sorted(spent, key=lambda key: -spent[key])[:ROWS]:
@@ -83,7 +83,7 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
         })  # fmt: skip
     return {
         # the shares are fractions of the sum over all threads
-        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
+        "title": f"Compile time · {total} · {most}", "total": total, "shares": shares,
         "rows": rows, "words": [printable(one, 800) for one in words],
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dynascope
-from dynascope.compiler.report import CompilePhase, CompileTime, Graph, RepeatedBlock, Report
+from dynascope.compiler.report import CompilePhase, CompileTime, Graph, InputRun, RepeatedBlock, Report
 from dynascope.widgets.features.compile_time import repeat_words
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.model import view_model
@@ -36,8 +36,10 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
         CompilePhase(name="dynamo", kind="dynamo", count=1, seconds=4.0, self_seconds=4.0),
         CompilePhase(name="compile_file", kind="compiler", count=1, seconds=2.0, self_seconds=2.0),
     ]
-    line = view_model(Report(compile_time=CompileTime(seconds=6.0, elapsed=5.0, phases=phases)))["compile_time"]
-    assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
+    report = Report(compile_time=CompileTime(seconds=6.0, elapsed=5.0, phases=phases))
+    assert view_model(report)["compile_time"]["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
+    report.inputs = [InputRun(arguments="float32[2]")]
+    assert "\ncompile time: 5.00 s with --inputs\n" in report.details(), "the headline's is without them"
 
 
 def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
