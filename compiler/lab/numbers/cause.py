@@ -98,9 +98,9 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
     with contextlib.closing(_changes(node)) as changes:
         for change, formula in changes:
             after = graph.cut(node, formula).measure(compile)[0]
-            errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
+            errors, own = ([error_of(value, of.exact) for value in (after.eager, after.compiled)] for of in (before, after))
             if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
-                yield NumbersRemedy(change=change, eager=errors[0], compiled=errors[1])
+                yield NumbersRemedy(change=change, eager=own[0], compiled=own[1])  # in float64, too, the formula is the better
                 return
 
 

@@ -60,7 +60,9 @@ def of_seed_0() -> torch.Tensor:
     ids=["variance", "random numbers", "precision casts", "overflow"],
 )
 def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
-    assert [remedy.change for remedy in checked(Program(function, (x,), "")).numbers.remedies] == [change]
+    (remedy,) = checked(Program(function, (x,), "")).numbers.remedies
+    assert remedy.change == change
+    assert verdict.share_of(remedy.eager) < 1e-6, "what float64 loses with the first formula is no error of the other one"
 
 
 def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
