@@ -60,17 +60,17 @@ _MONO = _Advances({}, 61)
 def printable(text: object, limit: int | None = None) -> str:
     """`text` with each unsafe character replaced by a visible one, cut after `limit` characters.
 
-    If the text is cut, its end says how many characters are left out.
+    If the text is cut, its end says how many characters are left out: more than this end has.
     """
     whole = str(text)
-    plain = whole[:limit]
-    safe = plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
-    return f"{safe}… ({len(whole) - len(plain):,} more characters)" if len(whole) > len(plain) else safe
+    short = f"{whole[:limit]}… ({len(whole) - len(whole[:limit]):,} more characters)"
+    plain = min(whole, short, key=len)
+    return plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
 
 
 def compiler_text(text: str, limit: int) -> str:
     """A text of the compiler without empty phrases, and without addresses of objects, which differ from run to run."""
-    return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
+    return printable(_EMPTY.sub("", text), limit)
 
 
 def as_overwritten(text: str) -> str:
