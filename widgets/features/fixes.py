@@ -145,7 +145,7 @@ def how_to_apply(report: Report) -> str:
     words = [f"{by} {does}"] if sure else []
     rest = f"{does.partition(' ')[0]} those that hold under a condition, too" if sure else does
     words += [] if all_sure or (is_magic and not fixes.cells) else [f"{by} --conditional {rest}"]
-    words += [f"by hand: {', '.join(by_hand)}"] if by_hand else []
+    words += [f"also needed: {', '.join(by_hand)}"] if by_hand else []
     if is_magic and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
         labels = listing(sorted(label(f, None) for f in files), 100)
         words.append(f"print(dynascope.last().patch({'' if all_sure else 'conditional=True'})) has those in {labels}")

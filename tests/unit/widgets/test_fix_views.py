@@ -40,6 +40,8 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     assert "diff" not in to_text(report)
     report.fix_set, report.conditional_fix_set = FixSet(), report.fix_set
     assert how_to_apply(report) == "%fix --conditional puts the fixes into a new cell"
+    report.conditional_fix_set.settings = {"torch._dynamo.config.x": True}  # type: ignore[union-attr]
+    assert how_to_apply(report).endswith("puts the fixes into a new cell; also needed: torch._dynamo.config.x = True")
 
 
 def test_what_fixes_do_is_what_was_counted_with_all_of_them_not_a_share_of_the_run() -> None:
