@@ -616,6 +616,8 @@ class CallRecorder:
     def _keep_latest(self) -> None:
         latest, self._latest = self._latest, None
         if latest is not None:
+            # nothing tells when such a call ends: one whose exception the program has caught counts as returned
+            latest[0].returned = sys.exc_info()[0] is None
             self._keep(*latest)
 
     def _keep(self, call: RecordedCall | None, target: int, compiles: int) -> None:

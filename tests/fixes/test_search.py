@@ -550,6 +550,21 @@ def test_an_argument_of_torch_compile_is_written_where_it_is_called(
     assert ("needed: torch.compile(..., dynamic=True)" in capsys.readouterr().out) == (after is None)
 
 
+def test_a_call_that_raises_only_when_repeated_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function = "@torch.compile(backend='eager')\ndef {0}(x):\n    x = {1}\n    return x if x.sum() > 0 else -x\n\n"
+    functions = function.format("f", "x * 2") + function.format("g", "y.grad + 1")
+    calls = "f(torch.ones(2))\ny = torch.ones(2, requires_grad=True)\ny.sum().backward()\ng(y)\ny.grad = None\n"
+    Path("script.py").write_text(f"import torch\n\n{functions}{calls}", encoding="utf-8")
+    torch._dynamo.reset()
+    assert main(["fix", "--fix-seconds", "600", "script.py"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "No change was tried: when repeated, a call of g raised TypeError: unsupported operand" in said
+    assert "1 fix: graph breaks 1 → 0" in said, "not of 2: where the other call raises is no graph break of the program"
+
+
 # -- nothing stays -------------------------------------------------------------------------------------------------------
 
 

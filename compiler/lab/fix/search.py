@@ -36,8 +36,8 @@ from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, UNTRIED, Ou
 from dynascope.compiler.lab.objects import CACHE, Reachable
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
-from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, listed, plural
-from dynascope.compiler.source.code import compiled_name
+from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, error_words, listed, plural
+from dynascope.compiler.source.code import compiled_name, user_name
 from dynascope.compiler.source.code_swap import found_once
 
 CandidateSource = Callable[[Problem], list[Candidate]]
@@ -175,6 +175,8 @@ class Search:
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
         self._verifier = Verifier(trials, self._tick)
+        #: name of the function of a call that is left out, as in the stacks of breaks -> why it is
+        self._raised = dict[str, str]()
         #: the unchanged program, the calls in eager mode if they are chosen, then what is searched for, from `_first` on
         self._steps: list[_Step] = []
         self._first = 1
@@ -245,10 +247,11 @@ class Search:
         """Run the unchanged program; returns whether it does again what it did."""
         self._say("running the calls again")
         try:
+            self._leave_out_raising()
             tried = self._trace(Plan())
             ran = tried.ran
             if all(seen.error is None for seen in ran.observed):
-                self.found.before, self.found.again = ran, None if ran.varies else ran.report
+                self.found.before, self.found.again = ran, None if ran.varies or self._raised else ran.report
             self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(f"No change was tried: the unchanged program gave another result when run again: {reason}")
@@ -258,19 +261,33 @@ class Search:
         counts = [(len(run.own_breaks), len(ran.report.breaks), "graph break"), (run.summary.recompiles, again, "recompile")]
         fewer = [f"{plural(now, what)}, not {was}" for was, now, what in counts if now < was]
         gone = improvement.gone(run, ran.report) if len(ran.report.breaks) < len(run.own_breaks) else []
-        if gone and self._is_whole and not ran.varies and not improvement.depends_on_values(run, gone):
+        if gone and self._is_whole and not (ran.varies or self._raised) and not improvement.depends_on_values(run, gone):
             self._warm_up(ran)
         elif fewer:
             gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
-            self.found.notes.append(f"{gives}: no change was tried for the others")
+            self.found.notes += [f"{gives}: no change was tried for the others"] if self._trials.calls else []
             known = {*map(improvement.extent, ran.report.breaks)}
             others = [b for b in run.own_breaks if improvement.extent(b) not in known]
             self.found.fixes += [
                 Fix(id=f"x{next(self._ids)}", break_=b.id, title=_NONE,
-                    reason=_ABSENT + " without the backend" * (b.type == improvement.OF_BACKEND))
+                    reason=(b.stack and self._raised.get(b.stack[0].function))
+                    or _ABSENT + " without the backend" * (b.type == improvement.OF_BACKEND))
                 for b in others
             ]  # fmt: skip
         return True
+
+    def _leave_out_raising(self) -> None:
+        """Leave out the calls that raise when repeated, but did not when recorded: what they read, say a gradient, is gone."""
+        kept = list[RecordedCall]()
+        for call in self._trials.calls:
+            error, name = self._verifier.in_eager_mode(call).error, user_name(_entry_name(call).rpartition("<locals>.")[2])
+            if call.returned and isinstance(error, Exception):
+                why = f"when repeated, a call of {name} raised {error_words(error)}"
+                self._raised[name.rpartition(".")[2]] = why
+                self.found.notes.append(f"{why[0].upper()}{why[1:]}")
+            else:
+                kept.append(call)
+        self._trials.calls = kept
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""

@@ -181,12 +181,19 @@ class Verifier:
         self._trials, self._tick_of_search = trials, tick
         #: when the verification that is running has to end, once it has passed the recorded inputs
         self._until, self._passed = math.inf, set[object]()
-        self._recorded: set[object] = {_Case(call).key for call in trials.calls}
         self._comparisons: list[_Comparison] = []
         self._expected: dict[tuple[int, str], Observation] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
+
+    def in_eager_mode(self, call: RecordedCall) -> Observation:
+        """What the eager program does with the recorded inputs."""
+        return self._with_eager(_Case(call)).expected
+
+    @property
+    def _recorded(self) -> set[object]:
+        return {_Case(call).key for call in self._trials.calls}
 
     def _tick(self) -> None:
         self._tick_of_search()
@@ -279,7 +286,7 @@ class Verifier:
         self._until, forcings = time.perf_counter() + seconds, _forcings(plan)
         comparison = next((known for known in self._comparisons if known.plan == plan), None)
         if comparison is None:
-            gradients = any(self._with_eager(_Case(call)).expected.parts.get("gradients") for call in self._trials.calls)
+            gradients = any(self.in_eager_mode(call).parts.get("gradients") for call in self._trials.calls)
             comparison = _Comparison(plan, gradients)
             self._comparisons.append(comparison)
         every = [_Case(call, v) for call in self._trials.calls for v in (*self._variations[id(call)], *_tested(plan, call))]

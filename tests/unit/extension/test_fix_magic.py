@@ -250,3 +250,8 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
         assert (told in text, "in eager mode" in text) == (True, False), "only a part of the run was traced again"
     cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
     assert "no fix was tried" in str(shell.report("%%compile --fix --backend eager", *cell))
+    shell("p = torch.ones(2, requires_grad=True)", "def clip():", "    if p.grad.norm() > 1: p.grad.mul_(0.5)")
+    steps = "p.sum().backward()", "clip()", "p.grad = None"
+    text = " ".join(str(shell.report("%%compile --fix --backend eager -f clip", *steps)).split())
+    raised = "hen repeated, a call of clip raised AttributeError: 'NoneType' object has no attribute 'norm'"
+    assert f"No change was tried: w{raised} note: W{raised}" in text
