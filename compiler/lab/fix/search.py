@@ -812,7 +812,9 @@ class Search:
                 fix.reason = "" if self.found.is_complete else stopped
                 if first := taken.get(fix.id) or taken.get(own):
                     why = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
-                    fix.reason = why * (fix.title not in titles)  # else it is chosen, too, on top of that one
+                    # else it is chosen, too, on top of that one, or all that it sets is
+                    is_part = not fix.edits and fix.settings.items() <= self._steps[-1].plan.settings.items()
+                    fix.reason = why * (fix.title not in titles and not is_part)
                 elif fix.verdict == "refused":  # it was left out
                     fix.reason = "the chosen changes gain as much without it" if taken else "left out for others, which fail"
         for fix, others in self._refused:

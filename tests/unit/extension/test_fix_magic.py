@@ -199,6 +199,13 @@ def test_only_arguments_of_repeated_calls_are_marked(shell: Any) -> None:
     assert not any("Mark dimension" in fix.title for fix in report.fixes)
 
 
+def test_a_change_whose_parts_are_chosen_is_not_refused(shell: Any) -> None:
+    cell = ("class Steps(torch.nn.Module):", "    calls = 0", "    def forward(self, x):", "        self.calls += 1",
+            "        return x * self.calls", "m = Steps()", "for n in range(3): y = m(torch.ones(2))")  # fmt: skip
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    assert [(len(fix.settings), fix.chosen) for fix in report.fixes] == [(1, True), (1, True)], "and not their sum"
+
+
 def test_a_change_with_which_calls_go_on_compiling_more_code_is_refused(shell: Any) -> None:
     lines = "k = int(x.argmax().item())", "log.append(len(log))", "return x * k"
     cell = ("import torch", "log = []", "@torch.inference_mode()", "def f(x):", *(f"    {line}" for line in lines))
