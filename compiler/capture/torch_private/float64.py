@@ -183,6 +183,7 @@ _HIGHER = {
 
 def _is_followed(tensor: Any) -> bool:
     is_plain = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+    is_plain = is_plain and not tensor._is_zerotensor()  # which forward-mode differentiation makes: its storage has no memory
     return bool(is_plain and (tensor.is_floating_point() or tensor.is_complex()) and tensor.dtype.itemsize > 1)
 
 

@@ -266,3 +266,10 @@ def test_what_is_too_large_for_float64_is_not_followed(monkeypatch: pytest.Monke
     found = checked(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos)))).numbers
     assert found.verdict == "unknown"
     assert "MemoryError: in float64, it needs more than" in found.why_not
+
+
+def test_the_zeros_of_forward_differentiation_have_no_memory_to_be_read() -> None:
+    with float64.followed_in_float64() as exact:
+        value, slope = torch.func.jvp(torch.nn.Linear(2, 1), (torch.ones(2),), (torch.ones(2),))
+    assert exact.copy_of(value) is not None
+    assert slope.shape == (1,)
