@@ -91,7 +91,7 @@ def conditions(report: Report, before: Report, text: Callable[[str], str]) -> di
     lines = [(c, text(n.file or "").split("\n")[(n.line or 1) - 1 :][:1]) for n, c in checks]
     own = [_SYMBOL.findall(c) for c, line in lines if "torch._check" in "".join(line)]
     if found := list(dict.fromkeys(c for _, c in checks if "Eq(" in c or _SYMBOL.findall(c) not in own)):
-        checked = f"Captured numbers pass these checks ({listed(found, 3)}), or it raises RuntimeError"
+        checked = f"Captured numbers pass the checks of the version that runs ({listed(found, 3)}), or it raises RuntimeError"
         return {checked: checked}
     return {}
 
