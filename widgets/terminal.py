@@ -80,5 +80,7 @@ class Terminal:
                 break
         else:
             wrapper.max_lines, wrapper.placeholder = most, " …"
-            lines = wrapper.wrap(" ".join(sentences))
+            room = self.width - max(len(indent), len(under)) - 2
+            # a word that fills the last line would be dropped
+            lines = wrapper.wrap(re.sub(rf"(\S{{{room}}})(?=\S)", r"\1 ", " ".join(sentences)))
         return [self.paint(line, *styles) for line in lines]

@@ -17,6 +17,7 @@ from dynascope.widgets.features.recompiles import recompile_row
 from dynascope.widgets.features.run_time import input_words, verdict_words
 from dynascope.widgets.features.summary import headline
 from dynascope.widgets.render.text import to_text
+from dynascope.widgets.terminal import Terminal
 
 
 def test_one_break() -> None:
@@ -122,3 +123,7 @@ def test_what_was_asked_for_and_what_is_missing_is_in_the_text_however_many_note
     assert "these hooks do not fit this torch: stops: AttributeError: no run" in text
     assert "note: second call: it has the same graph breaks" in text
     assert "note 8\n… and 11 more notes" in text
+
+
+def test_of_a_word_that_is_longer_than_a_line_the_beginning_is_shown() -> None:
+    assert Terminal(False, 48).labelled("cause: ", "a" * 100, 1) == ["cause: " + "a" * 39 + " …"]
