@@ -246,10 +246,12 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
     known = caches.compiles()
     if known > before:
         result.compiled_meanwhile = [compile_id for compile_id, _, _ in caches.latest_compiles(known - before)]
-        result.notes.append(
-            f"{plural(known - before, 'frame')} compiled while measuring, outside of counts and expectations, as the "
-            f"call was repeated{_why_compiled(known - before)}"
-        )
+        count = len(result.compiled_meanwhile)
+        as_repeated = f"outside of counts and expectations, as the call was repeated{_why_compiled(known - before)}"
+        result.notes += [f"{plural(count, 'frame')} compiled while measuring, {as_repeated}"] if count else []
+        if others := known - before - count:
+            eager = "at the recompile limit, for example, the code runs eagerly"
+            result.notes.append(f"{plural(others, 'compile')} begun while measuring may have come to nothing: {eager}")
     steps = itertools.count(1)
 
     def told(function: Callable[..., Any], what: str) -> Iterator[Callable[[], Any]]:

@@ -201,6 +201,19 @@ def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report()
     assert not any("lacks" in n for n in report.notes)
 
 
+def test_a_call_that_the_compiler_refuses_when_repeated_is_not_said_to_be_compiled() -> None:
+    seen: list[int] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        seen.append(len(seen))
+        return x + 1
+
+    with torch._dynamo.config.patch(recompile_limit=1):
+        report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
+    (note,) = [n for n in report.notes if "while measuring" in n]
+    assert note.startswith("1 compile begun while measuring may have come to nothing: at the recompile limit")
+
+
 def test_a_call_that_compiles_each_time_is_not_measured(monkeypatch: Any) -> None:
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x + 1
