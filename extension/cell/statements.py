@@ -122,7 +122,7 @@ class CellStatements:
         lines = "parts of " * shared + line_ranges(numbers)
         reasons = dict.fromkeys(part for _, reason, _ in noted for part in reason.split(", "))
         called = ", ".join(dict.fromkeys(name for *_, names in noted for name in names))
-        called = called and f"; what is called there went to the compiler: {called}"
+        called = called and f"; what is called there ran under torch.compile: {called}"
         return [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
 
     def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:

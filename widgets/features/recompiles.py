@@ -225,16 +225,16 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
 # -- text -------------------------------------------------------------------------------------------
 
 
-def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, causes: bool = True) -> list[str]:
-    """The first of these recompiles, or of these refused ones: title and, if `causes`, what changed with the guards' lines."""
+def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, guards: int) -> list[str]:
+    """The first of these recompiles, or of these refused ones: title, and of the first `guards` what changed, with lines."""
     out: list[str] = []
     for row in rows[:most]:
         refused, reasons = row["refused"], row["full"].split("\n")[row["refused"] :]
         out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
-        out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
-        out += [f"    … and {len(reasons) - 3} more"] if causes and len(reasons) > 3 else []
+        out += [line for reason in reasons[:guards] for line in terminal.wrap(reason, "    ")]
+        out += [f"    … and {len(reasons) - guards} more"] if 0 < guards < len(reasons) else []
     for row in rows[most : most + 1]:
         what, at = ("more function", " at the limit") if row["refused"] else ("more recompile", "")
         out.append(f"… and {plural(len(rows) - most, what)}{at}")
-    out += ["    (of each version, the first guard that failed)"] if causes and rows and not rows[0]["refused"] else []
+    out += ["    (of each version, the first guard that failed)"] if guards and rows and not rows[0]["refused"] else []
     return ["", *out] if out else []

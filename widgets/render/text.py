@@ -46,7 +46,7 @@ def to_text(report: Report, colour: bool = False, width: int | None = None, *, w
 
 
 def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text without an overview: the first breaks, frames and recompiles in full, fixes, times, inputs and notes."""
+    """`report` as text without an overview: breaks and recompiles in full, the first frames, fixes, times, inputs and notes."""
     return to_text(report, colour, width, whole=True)
 
 
@@ -58,7 +58,8 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     shown = None if whole else guarded("The overview", lambda: overview(places), missing.append)
     head += [line for why in missing for line in t.wrap("note: " + why, "", 3)]
     small, most = shown is None, MOST if shown is None else 1
-    head += t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
+    rows, guards = (100, 100) if whole else (MOST, 3)
+    head += t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, guards * small))
     head += t.part("What to do first", lambda: first_lines(recommendation(places), t))
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST if small else 0))
     skipped = t.part("The skipped frames", lambda: skipped_lines(places, t, MOST if small else 3))
@@ -71,9 +72,9 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
         return head + t.part("The overview", lambda: overview_lines(shown, t, room)) + brief
     return [
         *head,
-        *t.part("The breaks", lambda: break_lines(places, t, MOST)),
+        *t.part("The breaks", lambda: break_lines(places, t, rows)),
         *skipped,
-        *t.part("The recompiles", lambda: recompile_lines(recompile_rows(places, refused=False), t, MOST)),
+        *t.part("The recompiles", lambda: recompile_lines(recompile_rows(places, refused=False), t, rows, guards)),
         *fixes,
         *run_time,
         *(t.part("The compile time", lambda: compile_time_lines(places, t)) if whole else []),

@@ -155,7 +155,7 @@ def test_what_ran_outside_is_told(shell):
 def test_only_what_the_noted_lines_call_is_said_to_be_called_there(shell):
     shell("def f(t): return t + 1")
     eager, default = 'torch.compiler.set_stance("force_eager")', 'torch.compiler.set_stance("default")'
-    called = ", annotated assignment); what is called there went to the compiler: f."
+    called = ", annotated assignment); what is called there ran under torch.compile: f."
     for line, said in (("y = f(x)", ")."), ("y: int = f(x)", called)):
         notes = shell.report("%%compile", eager, line, "y = f(x)", default).notes
         assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){said}")
@@ -196,7 +196,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     reasons = "a new Module, a new Optimizer, backward or optimizer calls"
-    assert report.notes == [f"lines 2–8 ran uncompiled ({reasons}); what is called there went to the compiler: model."]
+    assert report.notes == [f"lines 2–8 ran uncompiled ({reasons}); what is called there ran under torch.compile: model."]
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 
@@ -215,7 +215,7 @@ def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
     assert [g.ops for g in report.graphs] == [1, 1]
     assert shell.ns["seen"] == [6.0, 6.0]
     lines = f"lines {4 if 'print' in loop[0] else 2}–{len(loop) + 2} ran uncompiled"  # in the skipped frame
-    assert report.notes[-1] == f"{lines} (the compiler gave up); what is called there went to the compiler: helper, model."
+    assert report.notes[-1] == f"{lines} (the compiler gave up); what is called there ran under torch.compile: helper, model."
 
 
 def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):

@@ -9,7 +9,7 @@ from samples import CELL, recompiled
 from dynascope.compiler.report import Constraint, Guard, GuardSite, Recompile, Report, StackEntry, Symbol
 from dynascope.widgets.features import overview
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.text import to_text
+from dynascope.widgets.render.text import to_details, to_text
 
 AT = StackEntry(file=CELL, line=2, function="f", column=11, end_column=16, cell=3)
 
@@ -65,6 +65,8 @@ def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
     assert "calls that fit none of its versions now raise an error" in view_model(report)["recompiles"][0]["title"]
     report.recompiles[-1].failed_guards = [replace(report.recompiles[0].failed_guards[0], source=name) for name in "abcde"]
     assert "    … and 2 more\n" in to_text(report)
+    assert "    … and 2 more\n" not in to_details(report)
+    assert "e was 2 when" in to_details(report)
 
 
 def test_versions_of_a_function_at_the_limit_are_not_said_to_run_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
