@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -124,6 +125,16 @@ class Node:
     """Something that weak references can refer to."""
 
 
+def wait_after(callback: Callable[[object], None]) -> None:
+    """Let Python call this for an object that is gone, and wait for an interrupt."""
+    node = Node()
+    reference = weakref.ref(node, callback)
+    del node
+    assert reference() is None
+    for _ in range(1000):
+        time.sleep(0.01)
+
+
 def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.CaptureFixture[str]) -> None:
     done: list[str] = []
 
@@ -131,17 +142,9 @@ def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.C
         interrupt()
         done.append("lost")
 
-    def user() -> None:
-        node = Node()
-        reference = weakref.ref(node, callback)
-        del node
-        assert reference() is None
-        for _ in range(1000):
-            time.sleep(0.01)
-
     hook = sys.unraisablehook
     with pytest.raises(KeyboardInterrupt), Interrupts():
-        interruptible(user)
+        interruptible(wait_after, callback)
     assert done == []
     assert sys.unraisablehook is hook
     assert capsys.readouterr().err == ""
@@ -151,14 +154,6 @@ def test_an_interrupt_while_python_discards_an_error_comes_again(monkeypatch: py
     def callback(reference: object) -> None:
         raise ValueError
 
-    def user() -> None:
-        node = Node()
-        reference = weakref.ref(node, callback)
-        del node
-        assert reference() is None
-        for _ in range(500):
-            time.sleep(0.01)
-
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: interrupt())
     with pytest.raises(KeyboardInterrupt), Interrupts():
-        interruptible(user)
+        interruptible(wait_after, callback)
