@@ -28,7 +28,7 @@ SHARES = {
 }
 #: whether compiled code is faster, where it is not
 _VERDICTS = {"slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
-             "unclear": "which is faster is unclear from these times"}  # fmt: skip
+             "unclear": "these times vary too much for a verdict"}  # fmt: skip
 
 
 class TimeSegment(TypedDict):
@@ -122,7 +122,7 @@ def verdict_words(profile: Profile) -> str:
     words = _VERDICTS.get(v.payback or "", faster)
     pays = f"; compiling pays for itself after {plural(v.payback_calls, 'call')}" if v.payback_calls is not None else ""
     it = a_call(profile) if profile.function else "it"
-    return f"Compiled, {it} takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
+    return f"Under torch.compile, {it} takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
 
 
 # -- the drawing of a call --------------------------------------------------------------------------

@@ -458,7 +458,7 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     assert advice(captures)["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert "; “eager” only captures: measure with the backend" in view_model(captures)["time"]["verdict"]
     report = profiled(model(breaks=12), 0.4, eager=0.95)
-    slower = "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower."
+    slower = "Under torch.compile, it takes 1.00 s; eager, 0.95 s: compiling makes it slower."
     assert advice(report)["first"].startswith(f"{slower} At model.py:8")
     report.breaks = report.profile.breaks = []
     assert advice(report)["first"].startswith("look into 5 recompiles: "), "which warm calls do not have"
