@@ -235,12 +235,11 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     """
     fixes, name = considered(report, ids, setting), f"torch._dynamo.config.{setting}"
     chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
+    absent = [fix for fix in considered(report, ids) if fix.verdict == "untried" and not (fix.edits or fix.settings)]
+    unseen = f", as {absent[0].reason}" if absent else ""
+    stays = f"`{setting} = True` was tried, and not seen to remove the graph break{_first_place(report, ids)}{unseen}"
     if chosen is not None:
-        absent = [fix for fix in considered(report, ids) if fix.verdict == "untried" and not (fix.edits or fix.settings)]
-        unseen = f", as {absent[0].reason}" if absent else ""
-        this = f"the graph break{_first_place(report, ids)}{unseen}"
-        elsewhere = f"`{setting} = True`, tried for another place, was not seen to remove {this}"
-        return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, elsewhere)
+        return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, stays)
     tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
@@ -253,6 +252,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(report, trials[: trials.index(trial)])[-1]
+    if trial.harm is None and not any(id in ids for id in trial.removes):
+        return False, stays
     if trial.harm is None:
         became = f"{'becomes' if best.breaks == 1 else 'become'} {plural(trial.breaks or 0, 'graph break')}"
         became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""

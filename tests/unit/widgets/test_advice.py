@@ -103,7 +103,7 @@ def test_a_setting_that_holds_for_another_break_is_not_advised() -> None:
     b.hints = ["Set `torch._dynamo.config.capture_scalar_outputs = True`."]
     settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
     other = Fix(id="x0", break_="b9", verdict="verified", removes=["b9"], settings=settings)
-    assert advice(Report(fixes=[other]), b)[0].endswith("tried for another place, was not seen to remove the graph break.")
+    assert advice(Report(fixes=[other]), b)[0].endswith("was tried, and not seen to remove the graph break.")
     gone = Report(fixes=[other, Fix(id="x1", break_=b.id, reason="it is gone")])
     assert "the graph break, as it is gone." in advice(gone, b)[0]
     assert advice(Report(fixes=[replace(other, verdict="untried")]), b)[0].endswith("(the compiler's hint, not tried)")
@@ -237,6 +237,8 @@ def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
     report.trials = [Trial(breaks=1), Trial(settings=settings, breaks=0, removes=[b.id])]
     assert advice(report, b)[0].endswith("= True` to capture it. (tried: 1 becomes 0 graph breaks when the calls are repeated)")
     assert Trial(breaks=1, graphs=2).no_gain_over(Trial(breaks=1, graphs=0, skipped=1)) is None, "the next one was hidden"
+    report.trials[1].removes = ["b9"]
+    assert "was tried, and not seen to remove the graph break" in advice(report, b)[0]
     report.trials[1] = Trial(settings=settings, harm="it ends in an error: InternalTorchDynamoError: no")
     assert advice(report, b)[0].startswith("Keep the value in a tensor, or read it outside of the compiled code: ")
     assert "it ends in an error: InternalTorchDynamoError: no." in advice(report, b)[0]
