@@ -121,8 +121,8 @@ def verdict_words(profile: Profile) -> str:
     faster = f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast" if v.compiled_seconds else ""
     words = _VERDICTS.get(v.payback or "", faster)
     pays = f"; compiling pays for itself after {plural(v.payback_calls, 'call')}" if v.payback_calls is not None else ""
-    it = a_call(profile) if profile.function else "it"
-    return f"Under torch.compile, {it} takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
+    times = f"{time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}"
+    return f"Under torch.compile, {a_call(profile) if profile.function else 'it'} takes {times}: {words}{pays}"
 
 
 # -- the drawing of a call --------------------------------------------------------------------------

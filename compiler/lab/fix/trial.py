@@ -77,7 +77,10 @@ class TrialResult:
         """What the fourth of four equal calls compiles that it did not before, as a clause; None if nothing, or if unknown."""
         if before.is_full or not Counter(self.compiled_again) - Counter(before.compiled_again):
             return None
-        now, was = listed(self.compiled_again, 3), listed(before.compiled_again, 3) or "nothing"
+        now, was = (
+            listed([name + f" for {n} of the recorded calls" * (n > 1) for name, n in Counter(names).items()], 3) or "nothing"
+            for names in (self.compiled_again, before.compiled_again)
+        )
         return f"the fourth of four equal calls in a row compiles {now}; without it, {was}"
 
 

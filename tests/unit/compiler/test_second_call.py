@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 import dynascope
 from dynascope.compiler.driver import explain
+from dynascope.compiler.lab.fix.trial import TrialResult
+from dynascope.compiler.report import Report
 
 
 class Cached(torch.nn.Module):
@@ -229,3 +232,6 @@ def test_a_setting_with_which_calls_fail_do_other_things_or_always_compile_is_no
         trial = next(trial for trial in trials if name in trial.settings)
         assert str(trial.harm).startswith(harm)
         assert (trial.breaks is None) == harm.startswith("it ends in an error: ")
+    twice = TrialResult(Report(), compiled_again=["f", "f"])
+    found = twice.compiles_more_than(replace(twice, compiled_again=["f"]))
+    assert str(found).endswith("compiles f for 2 of the recorded calls; without it, f")
