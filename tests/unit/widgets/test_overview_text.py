@@ -181,6 +181,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report.fixes = [replace(report.fixes[0], title="Choose", verdict="verified", removes=[branch.id])]
     alike = shown(report)["causes"][0]
     assert alike["fix"] == f"choose (tried: verified for 1 of {len(alike['places'])})"
+    report.frame(report.recompiles[4].frame).symbols = [Symbol(name="s0")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert again["fix"] == "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
@@ -250,9 +251,14 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
     said = "look into 3 of 4 recompiles: another size, such as x: 2, then 3"
+    (size,) = report.frame(report.recompiles[2].frame).symbols = [Symbol(name="s0")]
     assert advice(report)["first"].startswith(f"{said}; where input sizes vary between calls, try `dynamic=True`")
-    report.frame(report.recompiles[2].frame).symbols = [Symbol(name="s0", dynamic="setting")]
+    size.dynamic = "setting"
     assert advice(report)["first"] == f"{said}.", "they are dynamic already"
+    size.dynamic, size.constraints = "unknown", [of.Constraint(expression="Eq(s0, 3)")]
+    assert advice(report)["first"] == f"{said}.", "the code asks for one"
+    size.constraints, report.recompiles[2].failed_guards[0].before = [], "1"
+    assert "try `dynamic=True`" not in advice(report)["first"], "it is never dynamic"
     for number, again in enumerate(report.recompiles, 2):
         again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
     report.fixes.append(Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused"))
@@ -415,7 +421,7 @@ def test_breaks_that_cost_next_to_nothing_are_not_called_cheap_and_what_takes_th
     free = profiled(model(breaks=12), 0.0)
     assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
     free.breaks = free.profile.breaks = []
-    assert advice(free)["first"].startswith("look into 5 recompiles: another size, such as x: 2, then 3; where input sizes")
+    assert advice(free)["first"].startswith("look into 5 recompiles: another size, such as x: 2, then 3.")
 
 
 @pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
