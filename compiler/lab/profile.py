@@ -370,7 +370,7 @@ def _fit(profile: Profile) -> None:
 
 
 def _doubts(measured: Measurement) -> list[str]:
-    """A sentence on what makes the figures uncertain, if anything does: no verdict follows from such figures.
+    """A sentence on what makes the figures uncertain, if anything does: no number follows from such figures.
 
     The profiler makes no call quicker: where calls are quicker under it, the machine's speed has changed.
     """
@@ -386,8 +386,12 @@ def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payba
     eager, compiled = statistics.median(measured.eager), statistics.median(measured.compiled)
     gain = eager - compiled
     lows, highs = zip(*map(quartiles, (measured.eager, measured.compiled)), strict=True)
-    if _doubts(measured) or (abs(gain) > _CLEAR * eager and (max(lows) <= min(highs) or -measured.overhead() > abs(gain))):
+    is_rough = bool(_doubts(measured))
+    apart = max(lows) > min(highs) * (UNEVEN if is_rough else 1) and -measured.overhead() <= abs(gain)
+    if not apart and (is_rough or abs(gain) > _CLEAR * eager):
         return "unclear", None
     if gain <= _CLEAR * eager:
         return "slower" if gain < -_CLEAR * eager else "no gain", None
+    if is_rough:
+        return "faster", None
     return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))

@@ -22,12 +22,12 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown; "not reached": not computed, because
 #: the call did not run into the break; "unknown": it may have, in eager code or in code that the report lacks
 CostMethod = Literal["gap", "device idle", "eager frame", "not reached", "unknown"]
-#: where half of the calls differ by more than this factor, no verdict follows from their times
+#: where half of the calls differ by more than this factor, their times are rough
 UNEVEN = 1.5
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
-#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower;
-#: "unclear": the times vary by more than they differ, or the figures are rough
-Payback = Literal["calls", "compile time unknown", "no gain", "slower", "unclear"]
+#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower; "faster":
+#: after a number of calls that rough times do not tell; "unclear": the times vary by more than they differ
+Payback = Literal["calls", "compile time unknown", "no gain", "slower", "faster", "unclear"]
 #: what the compiler does in a phase.  "backend": the whole call of the backend, other phases included; "compiler": the
 #: C++ and Triton compilers
 PhaseKind = Literal[

@@ -26,9 +26,9 @@ SHARES = {
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
 }
-#: whether compiled code is faster, where it is not
+#: whether compiled code is faster, where no number says so
 _VERDICTS = {"slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
-             "unclear": "these times vary too much for a verdict"}  # fmt: skip
+             "faster": "compiling makes it faster", "unclear": "these times vary too much for a verdict"}  # fmt: skip
 
 
 class TimeSegment(TypedDict):
