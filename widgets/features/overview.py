@@ -199,8 +199,8 @@ class CauseWords:
             title, step = _GUARDS.get(cause.guard or "", ("for example, " * (len(words) > 1) + next(iter(words)), ""))
             step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "not empty", "value") else step
             sizes = [s for f in self.frames for s in f.symbols]
-            own = {value for r in self.recompiles for g in r.failed_guards for value in (g.before, g.now)} & {"0", "1"}
-            if cause.guard == "size" and (own or not sizes or any(s.dynamic == "setting" or s.constraints for s in sizes)):
+            small = {value for r in self.recompiles for g in r.failed_guards for value in (g.before, g.now)} & {"0", "1"}
+            if cause.guard == "size" and (small or not sizes or any(s.dynamic == "setting" or s.constraints for s in sizes)):
                 step = ""  # sizes 0 and 1, and those of which the code asks something, may need a version of their own
             others = any(len({g.kind for g in r.failed_guards}) > 1 for r in self.recompiles)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
