@@ -2,8 +2,9 @@
 
 There is one break for each place and type, with the hits of all frames and the flags in force there (`RegionFlags`).
 
-A break is identified by its innermost place in the user's code (file, line, column, end) and its type.  The place comes from
-the hooks where they know it (with columns and the flag in force), else from the compiler's text.
+A break is identified by its innermost place in the user's code (file, line, column, end) and its type; if its text has no
+cause, by the place.  The place comes from the hooks where they know it (with columns and the flag in force), else from the
+compiler's text.
 
 Which region set `error_on_graph_break` at a break is derived frame by frame from what the hooks observed.  A region may be in
 the traced code itself.  Or a resume function has entered the region again, and does not know the region's line.  Or the region
@@ -329,7 +330,7 @@ class BreakTable:
         return broken
 
     def new(self, frame: Frame, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
-        """A new break; or the one at this place that ended the caller's graph with a bare error, of which more is known now."""
+        """A new break; or the one at this place of which more is known now, or was before (see `_is_cause_unknown`)."""
         source = lines.source_line(at.file, at.line)
         is_false = first.type == "Assertion failed on symbolic shapes"
         error = dynamo_texts.FALSE if is_false else next((p.error for p in text.parts if p.error), "")
@@ -342,15 +343,15 @@ class BreakTable:
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
             text=text.text, undecided=dynamo_texts.undecided_in(text.text),
         )  # fmt: skip
-        caller = self.latest.get(frame.parent or "")
-        met = caller.broken if caller is not None and not caller.broken.gb_ids else broken
-        extents = {(b.file, b.line, b.column, b.end_line, b.end_column) for b in (met, broken)}
-        if met is not broken and at.column is not None and len(extents) == 1:
+        here = {(at.file, at.line, at.column, at.end_line, at.end_column)} if at.column is not None else ()
+        met = next((b for b in self.breaks if (b.file, b.line, b.column, b.end_line, b.end_column) in here
+                    and (_is_cause_unknown(b) or _is_cause_unknown(broken))), None)  # fmt: skip
+        if met is None:
+            self.breaks.append(broken)
+        elif _is_cause_unknown(met):
             for name in ("type", "reason", "explanation", "hints", "gb_ids", "urls", "text"):
                 setattr(met, name, getattr(broken, name))
-            broken = met
-        else:
-            self.breaks.append(broken)
+        broken = met or broken
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
 
@@ -358,6 +359,11 @@ class BreakTable:
 def _weight(outcome: Outcome, allowed: bool | None) -> tuple[bool, int]:
     """How much a hit's flags count for its break."""
     return outcome == "raised", [None, True, False].index(allowed)
+
+
+def _is_cause_unknown(broken: Break) -> bool:
+    """Whether a break's text has only a bare error, or what became of the frame: one from another frame may have the cause."""
+    return not broken.gb_ids or broken.type == "graph break in loop"
 
 
 def _branches_on_item(source: str) -> bool:

@@ -240,6 +240,26 @@ def test_a_branch_that_is_told_otherwise_in_the_caller_is_one_break() -> None:
     assert found.undecided == Undecided(expression="u0 == 0")
 
 
+def test_a_branch_whose_callers_text_has_only_the_loop_around_the_call_is_one_break() -> None:
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        return x if x.argmax().item() == 0 else x + 1
+
+    def loops(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            x = branches(x) * 2
+        return x
+
+    compiled = [torch.compile(f, backend="eager") for f in (branches, loops)]
+    for called in (compiled, compiled[1:]):
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(capture_scalar_outputs=True), observe() as observed:
+            for f in called:
+                f(torch.ones(3))
+        breaks = observed.report.breaks
+        if breaks[0].column is not None:  # Python 3.10 keeps none
+            assert [b.type for b in breaks] == ["Data-dependent branching"], "in either order"
+
+
 def test_the_break_of_a_failing_cond_is_one_at_the_users_line() -> None:
     def unlike(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x.double(), (x,))
