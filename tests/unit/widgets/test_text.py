@@ -102,6 +102,8 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")
     run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
     assert input_words(run).endswith(f"pays back after {n} call{s}")
+    run = InputRun(arguments="x", outcome="recompiled", recompiles=n)  # several guards failed, or none is known
+    assert input_words(run).startswith(f"compiled again {n} time{s}; all compiles took ")
     again = Recompile(frame="f0", of=None, entries=1, limit=n)
     assert recompile_row(again, Places(Report()))["facts"] == f"1 of {n} version{s}"
 
