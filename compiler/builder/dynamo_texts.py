@@ -241,7 +241,8 @@ def user_expression(text: str) -> str:
     text = re.sub(r"\b___stack(\d+)\b", lambda m: f"(value {int(m[1]) + 1} passed on at the break)", text)
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
-    text = re.sub(r"(not )?___dict_contains\(([^,()]+), ([^()]+)\)", r"\2 \1in \3", text)
+    text = re.sub(r"(not )?___dict_contains\(([^,()]+|\(.*\)), ([^()]+)\)", r"\2 \1in \3", text)
+    text = re.sub(r"\b___(?:from_numpy|as_tensor)\(([^()]+)\)", r"\1", text)  # what the graph has of an array or a number
     text = re.sub(r"\b__builtins_dict___\d+", "__builtins__", text)  # numbers and addresses differ from run to run
     text = re.sub(r"(?<=\w)_\d{9,}(?:_c\d+)?\b", "", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
@@ -290,7 +291,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"^\w+GuardAccessor: Not a function on (?P<n>.+)"), "missing"),  # a function without a closure, for example
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
     (re.compile(r"^(?:len|___tuple_iterator_len)\((?P<n>.+)\) [!=]= (?P<a>\w+)$"), "length"),
-    (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
+    (re.compile(r"^not (?P<n>(?:dict\([\w.()'\[\]]+\))?[\w.'\[\]]+)$"), "not empty"),
     (re.compile(r"^KeyError on (?P<n>.+)$"), "missing"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
     (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),

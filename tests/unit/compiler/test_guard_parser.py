@@ -31,6 +31,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: L['n'] <= 1.0", "this guard failed: n <= 1.0"),
         ("0/0: 3 <= L['m'] + L['n']", "this guard failed: 3 <= m + n"),
         ("0/0: not L['d']     # def f(x, d):", "d was empty when it was compiled, and is not now"),
+        (
+            "0/0: not dict(type(L['m']).__dict__)['act'].__closure__[0].cell_contents",
+            "dict(type(m).__dict__)['act'].__closure__[0].cell_contents was empty when it was compiled, and is not now",
+        ),
         ("0/0: len(L['l']) == 2", "l had length 2 when it was compiled, and has another length now"),
         (
             "1/0: ___tuple_iterator_len(___stack0) == 2",
@@ -71,6 +75,14 @@ from dynascope.widgets.features.recompiles import guard_words
         ("1/0: ___stack0 == 3.0  # x*n", "(value 1 passed on at the break) was 3.0 when it was compiled, and is not now"),
         ("0/2: 96 == (2*L['x'].size()[0])", "this guard failed: 96 == (2*x.size()[0])"),
         ("0/0: not ___dict_contains('k', L['cache'])", "this guard failed: 'k' not in cache"),
+        (
+            "0/0: not ___dict_contains((5, device(type='cpu')), L['cache'])",
+            "this guard failed: (5, device(type='cpu')) not in cache",
+        ),
+        (
+            "0/0: tensor '___from_numpy(L['n'])' dtype mismatch. expected Double, actual Int",
+            "n had another dtype: Double before, Int now",
+        ),
         ("0/0: Duplicate tensors found: ['x', 'y']", "this guard failed: Duplicate tensors found: ['x', 'y']"),
         # in compiled autograd
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
