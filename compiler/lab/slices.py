@@ -23,8 +23,8 @@ The cost of a break is the time that would be saved without the break *and* its 
 guard checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The
 tensor ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would
 gain.  So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at
-most the time in which the devices were idle.  The cost of a break that makes Dynamo skip a frame is
-unknown, also where a caller of that frame is resumed after it.
+most the time in which the devices were idle.  The cost of a break is unknown if a frame that is entered there runs eagerly, for
+whatever reason: because of the break itself or a later one, a backend that failed, or the recompile limit.
 """
 
 from __future__ import annotations
@@ -261,8 +261,9 @@ class _Cutter:
         self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
         #: frame of a resume function -> the break after which it continues
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
-        #: frame -> the rest of it that runs eagerly because of a later break
-        self.rests = {f.continues: f for f in _rests(report)}
+        skipped = [f for f in report.frames if f.status == "skipped"]
+        #: frame -> the rest of it that runs eagerly because of a later break; where it starts leaves no mark in the trace
+        self.rests = {f.continues: f for f in skipped if f.kind == "resume" and f.stopped_by is not None}
         #: break -> its line of code
         self.codes = {b.id: " ".join(b.source.split())[:60] or f"line {b.line}" for b in report.breaks}
         # the frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions
@@ -537,16 +538,17 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         return min(total, whole, _idle(call, caused) if call.device else whole), still_runs
 
     is_all_known = not any(s.kind == "graph" and s.graph is None for call in calls for s in call.slices)
-    before_rest = {f.break_ for f in _rests(report)}
+    # the breaks after which skipped frames continue, and the calls of such frames: nothing marks their work in a break's gap
+    eager = {at for f in report.frames if f.status == "skipped" for at in (f.break_, (f.parent, f.called_from))}
     costs = []
     for b in report.breaks:
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
+        is_eager = b.outcome == "skipped" or not eager.isdisjoint([b.id, *((hit.frame, hit.line) for hit in b.hits)])
         if not any(caused):
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
-            is_known = is_all_known and b.outcome != "skipped" and b.id not in before_rest
-            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_known else "unknown")
-        elif b.outcome == "skipped" or "torch.compiler.disable()" in b.type:  # the function's own work is no cost of the break
+            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_all_known and not is_eager else "unknown")
+        elif is_eager or "torch.compiler.disable()" in b.type:  # that work is no cost of the break
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
         else:
@@ -559,11 +561,6 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             cost.times = statistics.median(map(_times, gaps))
         costs.append(cost)
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
-
-
-def _rests(report: Report) -> list[Frame]:
-    """The resume functions that run eagerly because of a break of their own; where they start leaves no mark in the trace."""
-    return [f for f in report.frames if f.kind == "resume" and f.status == "skipped" and f.stopped_by is not None]
 
 
 def _times(gaps: list[Slice]) -> int:

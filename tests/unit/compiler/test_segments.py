@@ -211,6 +211,14 @@ def test_a_rest_that_runs_eagerly_is_the_cost_of_the_break_that_makes_it_so() ->
     assert (first.method, first.seconds) == ("unknown", None), "nothing shows where the rest begins"
 
 
+@pytest.mark.parametrize("called", [{"kind": "resume", "continues": "f0", "break_": "b0"}, {"parent": "f0", "called_from": 4}])
+def test_what_runs_eagerly_without_a_break_of_its_own_is_no_cost_of_the_break_before_it(called: dict[str, Any]) -> None:
+    report = one_break()
+    report.frames += [Frame(id="f2", compile_id="2/0", name="g", code_name="g", file="x", line=9, status="skipped", **called)]
+    (cost,) = slicing.profile_of(a_call(), report).breaks
+    assert (cost.seconds, cost.method, cost.eager_seconds) == (None, "eager frame", pytest.approx(500e-9))
+
+
 def test_no_call_is_an_error() -> None:
     with pytest.raises(ValueError, match="no call"):
         slicing.profile_of([], Report())
