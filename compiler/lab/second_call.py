@@ -107,8 +107,9 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append(f"second call: {first} of {plural(len(own), 'graph break')} gone when the calls are traced again")
     if others:
         at = listed(dict.fromkeys(f"{label(b.file, b.cell)}:{b.line}" for b in others), 3)
-        where = f"{plural(len(others), 'graph break')} where the recorded calls had none, at {at}"
-        report.notes.append(f"second call: {where}: the calls are traced again from the state that they left")
+        found = f"{plural(len(others), 'graph break')} where the recorded calls had none, at {at}"
+        how = "the calls are traced again, without the backend, from the state that they left"
+        report.notes.append(f"second call: {found}: {how}")
     same = all(b.first_call_only is False for b in own)
     if not (others or first) and report.settings.get("second_call") and (same or fewer):
         words = "it has the same graph breaks" if same else "unknown which graph breaks come back"

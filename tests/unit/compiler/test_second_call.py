@@ -95,7 +95,7 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
     notes = [note for note in report.notes if note.startswith("second call")]
     at = f"test_second_call.py:{f.__code__.co_firstlineno + 3}"
-    after = "the calls are traced again from the state that they left"
+    after = "the calls are traced again, without the backend, from the state that they left"
     assert notes == [f"second call: 1 graph break where the recorded calls had none, at {at}: {after}"]
     report = dynascope.explain(torch.nn.Linear(3, 3), backend="eager", second_call=True)(torch.ones(3))
     assert report.notes == ["second call: not traced: the report has no graph breaks"]
