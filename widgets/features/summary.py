@@ -195,6 +195,10 @@ def recommendation(places: Places) -> Recommendation | None:
         tries = report.origin == "live" and report.settings and not (report.trials or report.settings.get("fix"))
         how = " (`--second-call`, or second_call=True, does, if the calls can be repeated)" if tries else ""
         said.append(f"the compiler hints at {quoted}: not tried here{how}, and it can make things worse.")
+    raised = next((f for f in report.frames if f.suppressed and f.stopped_by is None), None)
+    if raised is not None and not (found and found.fixes):  # a backend that fails leaves eager what no change at a break does
+        at, why = places.at(raised.file, raised.line, raised.cell), first_line(raised.reason or "reason unknown")
+        said, id = [f"look into the error in compiling {places.name(raised)} at {at}: {why.rstrip('.')}.", *said], raised.id
     if profile is None and words and report.settings:  # a run that is only observed has no such flags
         why = next((note.partition(": not measured: ")[2] for note in report.notes if note.startswith("profile: ")), "")
         said.append(f"what a call spends its time on is not known: {why or '`--profile`, or profile=10, measures it'}.")

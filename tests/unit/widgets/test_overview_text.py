@@ -48,6 +48,10 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "Remaining" not in text, "nobody has tried it"
     assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks: not tried here" in text
     assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
+    failed = replace(report.frames[1], suppressed=True, reason="backend='mine' raised: RuntimeError: no.\n\nmore")
+    first = "look into the error in compiling Block0.forward at model.py:2: backend='mine' raised: RuntimeError: no."
+    found = advice(replace(report, frames=[*report.frames, failed]))
+    assert (found["first"], found["id"], found["more"][0][:14]) == (first, "f1", "At model.py:8 ")
     report.notes.append("profile: not measured: it raised")
     assert "What a call spends its time on is not known: it raised." in advice(report)["more"]
     assert " 1. 9 graph breaks: a condition depends on a tensor's value" in text
