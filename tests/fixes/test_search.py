@@ -357,7 +357,7 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
             return y
     """)
     assert not chosen(report := fix(program.f, torch.ones(3)))
-    assert "refused, the fourth of four equal calls in a row compiles f; without it, " in " ".join(str(report).split())
+    assert "refused, the fourth of four equal calls in a row compiles f" in " ".join(str(report).split())
     program = make("""
         seen = []
 
@@ -372,7 +372,7 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
     with torch._dynamo.config.patch(recompile_limit=64):
         assert not chosen(report := fix(program.f, torch.ones(3)))
     assert report.fix_set.before.compiled_again == ["resume in part"], "of its two guards, neither is the cause"
-    assert chosen(fix(program.f, torch.ones(3))), "the rest of `part`, compiled twice in each call, has reached the limit"
+    assert not chosen(fix(program.f, torch.ones(3))), "the rest of `part`, compiled twice in each call, has reached the limit"
     program = make("""
         seen = []
 
