@@ -686,7 +686,9 @@ class Search:
             smaller = kept[-1]
             if (smaller.badness, improvement.more_captured(last.tried.ran, smaller.tried.ran)) <= (last.badness, 0):
                 self._verify(smaller)
-                if _verified(kept, -1).conditions.keys() <= _verified(self._steps, -1).conditions.keys():
+                if UNTRIED not in (known := _verified(self._steps, -1).conditions.keys()):
+                    self._compare(smaller)  # there was time for all of the larger sum, so there is for all of this one
+                if _verified(kept, -1).conditions.keys() <= known:
                     fix = self._steps[number].fix
                     fix.verdict, fix.reason = "refused", ""  # `_explain` knows whether those after it are there at the end
                     self._steps = kept

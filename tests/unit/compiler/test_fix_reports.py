@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import re
 import sys
@@ -16,9 +17,10 @@ import dynascope
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import gain, why_worse_elsewhere
+from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import Search
 from dynascope.compiler.lab.fix.trial import TrialResult
-from dynascope.compiler.lab.fix.verification import Verification
+from dynascope.compiler.lab.fix.verification import Verification, Verifier
 from dynascope.compiler.report import Fix, Report, time_text
 
 
@@ -230,6 +232,15 @@ def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dr
     assert "it differs" in reasons
     assert other.reason == "on top of “Keep the number a tensor; choose with torch.where” (dropped later): it is slower"
     assert "left out for others, which fail" in reasons  # not “not needed”
+
+
+def test_a_setting_is_dropped_though_what_does_without_it_needs_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(self: Verifier, plan: Plan, *, seconds: float = math.inf, before: Plan | None = None) -> Verification:
+        return real(self, plan, seconds=seconds if plan.settings or seconds == math.inf else 0.0, before=before)
+
+    real = Verifier.verify
+    monkeypatch.setattr(Verifier, "verify", verify)
+    assert [x.settings for x in fix(asks_a_number, torch.ones(3)).fixes or () if x.chosen] == [{}]
 
 
 def test_one_other_input_is_one_other() -> None:
