@@ -821,7 +821,7 @@ class Search:
                     fix.reason = "the chosen changes gain as much without it" if taken else "left out for others, which fail"
         for fix, others in self._refused:
             names = [f"“{other.title}”" + " (dropped later)" * (other.title not in titles) for other in others]
-            fix.reason = f"on top of {listed(names, 2)}: {fix.reason}" if names else fix.reason
+            fix.reason += f"; tried on top of {listed(names, 2)}" if names else ""
         # of a change that was tried again, on top of others, the last word counts
         last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]

@@ -230,7 +230,7 @@ def test_a_setting_is_not_called_unnecessary_for_the_sake_of_a_change_that_is_dr
     monkeypatch.setattr(Search, "_complete", lambda s: (s._refuse(other, "it is slower"), s._drop_from(-1, "it differs")))
     reasons = [x.reason for x in fix(asks_a_number, torch.ones(3)).fixes or ()]
     assert "it differs" in reasons
-    assert other.reason == "on top of “Keep the number a tensor; choose with torch.where” (dropped later): it is slower"
+    assert other.reason == "it is slower; tried on top of “Keep the number a tensor; choose with torch.where” (dropped later)"
     assert "left out for others, which fail" in reasons  # not “not needed”
 
 
