@@ -264,8 +264,8 @@ class Search:
         if gone and self._is_whole and not (ran.varies or self._raised) and not improvement.depends_on_values(run, gone):
             self._warm_up(ran)
         elif fewer:
-            gives = f"Repeating {calls}, each by itself, gives {', and '.join(fewer)}"
-            self.found.notes += [f"{gives}: no change was tried for the others"] if self._trials.calls else []
+            gives = f"Repeating {calls} after the run, each by itself, gives {', and '.join(fewer)}"
+            self.found.notes += [f"{gives}: no change was tried for what does not come back"] if self._trials.calls else []
             known = {*map(improvement.extent, ran.report.breaks)}
             others = [b for b in run.own_breaks if improvement.extent(b) not in known]
             self.found.fixes += [
