@@ -126,8 +126,7 @@ class CompileRecords:
         self.cache_hits: list[events.CacheHit] = []
         #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
         self.timed: list[tuple[events.Timed, CompileRecord | None]] = []
-        #: (uid of the code of a compiled function, id of the function or object) -> the user's name for it; with the id
-        #: None, for the first one that was called
+        #: (uid of the code of a compiled function, id of the function or object) -> its name, in order of the calls
         self.entries: dict[tuple[int | None, int | None], str] = {}
         self._strings = strings or {}
         #: uid of a resume function's code -> the sources of the values on the stack that it receives
@@ -192,8 +191,7 @@ class CompileRecords:
         elif isinstance(event, events.CacheHit):
             self.cache_hits.append(event)
         elif isinstance(event, events.CompiledCall):
-            for target in (None, event.target):
-                self.entries.setdefault((event.code.uid, target), event.name)
+            self.entries.setdefault((event.code.uid, event.target), event.name)
         elif isinstance(event, events.FrameEnd):
             record = self.record(event)
             record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread

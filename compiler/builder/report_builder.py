@@ -235,12 +235,13 @@ class _ReportBuilder:
         if end is not None:
             frame.fullgraph, frame.error_on_graph_break = end.fullgraph, end.error_on_graph_break
             runs_for, called = end.runs_for, self.records.entries.get((code.uid, end.target))
-        entry = self.records.entries.get((code.uid, None))
-        if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
+        names = list(dict.fromkeys(name for (uid, _), name in self.records.entries.items() if uid == code.uid))
+        is_sure = runs_for is not None or len(names) == 1  # of closures, which one a frame runs for is not known
+        if names and is_sure and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
             # such names say too little, so the name of the call is used; a frame that runs for an object that was not called so
             # is named after the object's class, if that is another one than the first
             first = self.ran_for.setdefault(code.uid, runs_for)
-            frame.name = called or (entry if first == runs_for else runs_for or entry)
+            frame.name = called or (names[0] if first == runs_for else runs_for or names[0])
         return frame
 
     # -- a frame's graph ----------------------------------------------------------------------------------

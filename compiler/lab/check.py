@@ -131,8 +131,7 @@ def outcome(compiled: Observation, eager: Observation, varying: Container[str] =
             else:
                 checked.differences.append(f"{part}: {text}")
     if checked.differences and (compiled.drew or eager.drew) and not raised:
-        setting = "torch._inductor.config.fallback_random = True can make Inductor's the same, and "
-        setting += "torch._dynamo.config.use_numpy_random_stream = True NumPy's in a graph"
+        setting = "torch._inductor.config.fallback_random = True can make Inductor's the same"
         checked.why_not = f"{verdict.DRAWS}; {setting} (they differ: {checked.differences[0]})"
     elif not checked.differences and not any(checked.compared.values()):
         which = f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""

@@ -246,15 +246,10 @@ def test_going_backward_uses_up_no_history_of_the_programs_own_tensors() -> None
     held.sum().backward()
 
 
-def noisy(x: torch.Tensor) -> torch.Tensor:
-    return x + torch.from_numpy(np.random.rand(1))
-
-
 def test_what_makes_random_numbers_equal_comes_before_the_difference() -> None:
-    found = checked(lambda x: dropout(x) + noisy(x) + other(), torch.ones(100))
+    found = checked(lambda x: dropout(x) + other(), torch.ones(100))
     assert found["words"].startswith("check: unknown whether compiled and eager agree: the call draws random numbers, and a")
-    settings = ("fallback_random = True can make Inductor's the same", "use_numpy_random_stream = True NumPy's in a graph")
-    assert all(found["words"].index(setting) < found["words"].index("they differ: the value") for setting in settings)
+    assert "fallback_random = True can make Inductor's the same (they differ: the value" in found["words"]
 
 
 def scaled(by: float) -> Any:

@@ -35,6 +35,8 @@ def test_signature_is_the_same_while_the_cell_runs(shell):
 def test_closure_and_method(shell):
     shell("def make(k):", "    def inner(x): return x + k", "    return inner", "add = make(3)")
     assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
+    report = shell.report("%%compile -f add -f more", "more = make(4)", "add(x); more(x)")
+    assert [frame.name for frame in report.frames] == ["inner", "inner"], "which of both a frame is of is not known"
     make = "def make():", "    def inner(x): return x.sum().item() + x", "    return inner"
     for k in (2, 3):  # the second time, the inner function is equal to that of the first cell, but for its file
         report = shell.report("%%compile -f g", *make, f"def g(x): return make()(x) * {k}", "for _ in range(2): g(x)")
