@@ -316,8 +316,8 @@ class TookTooLong(EndedFromOutside):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
-    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  If the
-    program itself catches it (with a bare `except:`), it is not.
+    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  Where it was
+    turned into another error, as torch's C++ does, it is raised instead of that one.  If the program catches it, it is gone.
     """
     limit = _Limit(threading.get_ident())
     hook = sys.unraisablehook
@@ -332,6 +332,10 @@ def time_limit(seconds: float) -> Iterator[None]:
         try:
             limit.reach_in(min(seconds, threading.TIMEOUT_MAX))
             yield
+        except Exception:
+            if limit.is_reached:
+                raise TookTooLong from None
+            raise
         finally:
             limit.ended = True  # in no method: at a call, an interrupt may come first
             limit.end()
@@ -339,7 +343,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 class _Limit:
     def __init__(self, thread: int) -> None:
-        self.ended, self._thread, self._lock, self._timers = False, thread, threading.Lock(), list[threading.Timer]()
+        self.is_reached = self.ended = False
+        self._thread, self._lock, self._timers = thread, threading.Lock(), list[threading.Timer]()
 
     def reach_in(self, seconds: float) -> None:
         self._timers.append(timer := threading.Timer(seconds, self._reached))
@@ -349,6 +354,7 @@ class _Limit:
     def _reached(self) -> None:
         with self._lock:
             if not self.ended:
+                self.is_reached = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
 
     def end(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from typing import Any
 from unittest.mock import Mock
 
@@ -80,6 +81,15 @@ def test_a_call_that_takes_too_long_leaves_no_patch_of_fx(monkeypatch: pytest.Mo
     with pytest.raises(TookTooLong), time_limit(60):
         torch.compile(grows, backend="eager")(torch.ones(3, 3))
     assert unpatched_fx()
+
+
+def test_a_time_limit_that_becomes_another_error_is_one() -> None:
+    with pytest.raises(TookTooLong), time_limit(0.01):
+        try:
+            while True:
+                time.sleep(0.01)
+        except TookTooLong as error:  # as torch's C++ does
+            raise TypeError("size") from error
 
 
 def test_an_interrupt_while_a_time_limit_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
