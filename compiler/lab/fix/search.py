@@ -53,7 +53,7 @@ _LATER = "Calls that were not recorded do not meet these graph breaks either, as
 _AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
-_NONE, _NONE_FITS = "No change was tried", "none for this line by itself"
+_NONE, _NONE_FITS = "No change was tried", "no known one fits this line by itself"
 _ABSENT = "it does not come back when the calls are repeated"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
