@@ -90,10 +90,7 @@ def check(program: Program, report: Any, shift: int = 0) -> None:
     assert all(took is True for took in report.hooks.values()), report.hooks
 
 
-PROGRAMS = [
-    # (): the resume function of the decorator's wrapper only passes a tensor on
-    Program("allowed_in_a_decorated_function", """
-@torch._dynamo.error_on_graph_break(False)
+_DECORATED = """
 def noisy(x):
     x = x + 1
     torch._dynamo.graph_break()
@@ -104,7 +101,11 @@ def middle(x):
 
 @compiled
 def fn(x):
-    return middle(x)
+"""
+PROGRAMS = [
+    # (): the resume function of the decorator's wrapper only passes a tensor on
+    Program("allowed_in_a_decorated_function", """
+@torch._dynamo.error_on_graph_break(False)""" + _DECORATED + """    return middle(x)
 """, {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), hits=(4,), resumes=2),
     Program("allowed_by_patching_a_library", """
 class Foreign(torch.nn.Module):
@@ -121,18 +122,7 @@ def fn(x):
     return foreign.forward(x)
 """, {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), resumes=2),
     Program("refused_in_a_decorated_function", """
-@torch._dynamo.error_on_graph_break(True)
-def strict(x):
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x + 2
-
-def middle(x):
-    return strict(x)
-
-@compiled
-def fn(x):
-    x = x + 4
+@torch._dynamo.error_on_graph_break(True)""" + _DECORATED + """    x = x + 4
     torch._dynamo.graph_break()
     return middle(x)
 """, graphs=((12,),), breaks=((13, "resumed"), (4, "raised")), resumes=1, error="Unsupported"),

@@ -85,12 +85,13 @@ class Rounding:
         """The relative and the absolute tolerance; (None, None): those of `torch.testing` for the value's own dtype.
 
         In half precision or less, they are two units in the last place, of the value and of the largest one; both are allowed.
+        Integers and truth values are counts, indices or choices, which are not rounded.
         A Python number that may come out of float32 has the tolerances of that.
         """
         precision: Any = self.precision or getattr(expected, "dtype", None)
         if precision is torch.float32 and isinstance(expected, float):
             return 1.3e-6, 1e-5
-        if not is_low(precision):
+        if not is_low(precision) or not ((value := torch.as_tensor(expected)).is_floating_point() or value.is_complex()):
             return None, None
         relative = 2 * torch.finfo(precision).eps
         return relative, relative * (largest(expected) if self.scale is None else self.scale)

@@ -240,7 +240,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     stays = f"`{setting} = True` was tried, and not seen to remove the graph break{_first_place(report, ids)}{unseen}"
     if chosen is not None:
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, stays)
-    tried = fixes or considered(report, [b.id for b in report.breaks], setting)  # a setting is in force for all
+    # a setting is in force for all
+    tried = [fix for fix in fixes if fix.verdict != "untried"] or considered(report, [b.id for b in report.breaks], setting)
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
         refused = next(fix for fix in sorted(tried, key=lambda fix: not fix.reason) if fix.verdict == "refused")

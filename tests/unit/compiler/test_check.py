@@ -280,8 +280,11 @@ def test_values_are_judged_by_the_lowest_precision_on_the_way() -> None:
     found = checked(autocast_linear(1.1), torch.ones(4, 8))
     assert found["agrees"] is False
     assert found["differences"][0].startswith("the value (values): by more than the rounding of bfloat16: Mismatched")
-    found = checked(lambda x: (x.bfloat16().sum(), x * scaled(1.004)), torch.ones(8))
-    assert found["differences"][0].startswith("the value[1] (values): Mismatched elements:"), "no bfloat16 on its way"
+    half = checked(
+        lambda x: (x.bfloat16().sum(), x * scaled(1.004), (x.bfloat16().sum() * scaled(1.01)).long()), torch.ones(8) * 25
+    )
+    assert half["differences"][0].startswith("the value[1] (values): Mismatched elements:"), "no bfloat16 on its way"
+    assert half["differences"][1].startswith("the value[2]"), "a count is not rounded"
 
 
 def test_gradients_are_those_of_a_sum_that_is_not_constant() -> None:

@@ -106,7 +106,10 @@ def test_a_setting_that_holds_for_another_break_is_not_advised() -> None:
     assert advice(Report(fixes=[other]), b)[0].endswith("was tried, and not seen to remove the graph break.")
     gone = Report(fixes=[other, Fix(id="x1", break_=b.id, reason="it is gone")])
     assert "the graph break, as it is gone." in advice(gone, b)[0]
-    assert advice(Report(fixes=[replace(other, verdict="untried")]), b)[0].endswith("(the compiler's hint, not tried)")
+    untried = replace(other, verdict="untried")
+    assert advice(Report(fixes=[untried]), b)[0].endswith("(the compiler's hint, not tried)")
+    refused = [replace(other, verdict="refused"), replace(untried, break_=b.id)]
+    assert "was tried at In[3]:4 and refused" in advice(Report(breaks=[b, replace(b, id="b9")], fixes=refused), b)[0]
 
 
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
