@@ -101,6 +101,7 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     assert report.notes == ["second call: not traced: the report has no graph breaks"]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Dynamo resumes in this loop there: none comes in its place")
 def test_a_break_in_whose_place_another_one_comes_is_not_gone() -> None:
     seen: list[int] = []
 
