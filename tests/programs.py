@@ -102,6 +102,17 @@ def middle(x):
 @compiled
 def fn(x):
 """
+_TWO = """
+def first(x):
+    return x + 1
+
+def second(x):
+    return x + 2
+
+@compiled
+def fn(x):
+    x = first(x)
+"""
 PROGRAMS = [
     # (): the resume function of the decorator's wrapper only passes a tensor on
     Program("allowed_in_a_decorated_function", """
@@ -137,17 +148,7 @@ def inner(x):
 def fn(x):
     return inner(x)
 """, breaks=((4, "raised"),), error="Unsupported"),
-    Program("skipped_on_request", """
-def first(x):
-    return x + 1
-
-def second(x):
-    return x + 2
-
-@compiled
-def fn(x):
-    x = first(x)
-    torch._dynamo.skip_frame()
+    Program("skipped_on_request", _TWO + """    torch._dynamo.skip_frame()
     return second(x)
 """, graphs=((2,), (5,)), breaks=((10, "skipped"),), skipped=("fn",)),
     Program("skipped_by_a_break_in_a_loop", """
@@ -193,17 +194,7 @@ def fn(x):
     except Exception:
         pass
 """, breaks=((5, "skipped"),), skipped=("fn",)),
-    Program("the_skip_isolated_in_a_function", """
-def first(x):
-    return x + 1
-
-def second(x):
-    return x + 2
-
-@compiled
-def fn(x):
-    x = first(x)
-    def problem():
+    Program("the_skip_isolated_in_a_function", _TWO + """    def problem():
         torch._dynamo.skip_frame()
     problem()
     return second(x)

@@ -287,14 +287,14 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
 
 
 def _why_compiled(count: int) -> str:
-    """The functions that were compiled last, each with the guard that failed, as the end of a sentence."""
+    """The functions that were compiled last, each with a guard that failed, as the end of a sentence."""
     latest = {compiled_name(user_name(name), name): failed_guard(reason) for _, name, reason in caches.latest_compiles(count)}
-    named = [f"{name}: {reason}" if reason else name for name, reason in latest.items()]
+    named = [f"{name}, a guard that failed: {reason}" if reason else name for name, reason in latest.items()]
     return f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""
 
 
 def failed_guard(reason: str) -> str:
-    """The guard that failed first, of the compiler's reason for a recompile."""
+    """The guard that failed first, of the compiler's reason for a recompile; those of other versions may be the cause."""
     return user_expression(split_comment(COMPILE.sub("", first_line(reason)))[0])
 
 

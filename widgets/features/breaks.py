@@ -191,7 +191,10 @@ def advice(report: Report, b: Break) -> list[str]:
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
         # if it is not observed, making the exception is the break
         raises = f"Raise it outside of the compiled code{', or catch it inside' * is_observed}{only}"
-        steps.insert(0 if is_first else len(steps), raises if is_raise or is_observed else moves)
+        if is_raise or is_observed:
+            steps.insert(0 if is_first else len(steps), raises)
+        elif not b.function.startswith("<"):  # a comprehension has no other line
+            steps.insert(0 if is_first else len(steps), moves)
     if is_error_anyway(b):
         pass
     elif b.outcome == "raised" and b.fullgraph:

@@ -122,7 +122,8 @@ def verdict_words(profile: Profile) -> str:
     words = _VERDICTS.get(v.payback or "", faster)
     pays = f"; compiling pays for itself after {plural(v.payback_calls, 'call')}" if v.payback_calls is not None else ""
     times = f"{time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}"
-    return f"Under torch.compile, {a_call(profile) if profile.function else 'it'} takes {times}: {words}{pays}"
+    none = "; no compiled graph runs in it" if profile.shares and not profile.shares.get("graphs") else ""
+    return f"Under torch.compile, {a_call(profile) if profile.function else 'it'} takes {times}: {words}{pays}{none}"
 
 
 # -- the drawing of a call --------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class TrialResult:
     def counts(self) -> Counts:
         """The figures that are shown beside a fix."""
         found = self.report.summary
-        again = [f"{name} (failed guard: {guard})" if guard else name for name, guard in self.guards.items()]
+        again = [f"{name} (a guard that failed: {guard})" if guard else name for name, guard in self.guards.items()]
         return Counts(
             breaks=len(self.report.breaks), graphs=found.graphs, graph_runs=self.graph_runs, eager_ops=self.eager_ops,
             recompiles=None if self.compiled_again else found.recompiles, compiled_again=again, seconds=self.seconds,
@@ -80,7 +80,7 @@ class TrialResult:
         if not Counter(self.compiled_again) - Counter(before.compiled_again):
             return None
         now, was = (
-            listed([name + f" for {n} of the recorded calls" * (n > 1) for name, n in Counter(names).items()], 3)
+            listed([name + f" ({n} times)" * (n > 1) for name, n in Counter(names).items()], 3)
             for names in (self.compiled_again, before.compiled_again)
         )
         return f"the fourth of four equal calls in a row compiles {now}" + f"; without it, {was}" * bool(was)

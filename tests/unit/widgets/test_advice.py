@@ -90,6 +90,8 @@ def test_nothing_is_advised_that_needs_another_torch() -> None:
     assert not {*hints[:2]} & {*steps}
     assert advice(Report(), Break(id="b0", file="f.py", line=3, outcome="resumed", hints=hints))[0] == hints[1]
     assert advice(Report(), Break(id="b0", file="f.py", line=3, source="raise E", outcome="skipped"))[0].startswith("Raise it")
+    alone = Break(id="b0", file="f.py", line=3, function="<listcomp>", outcome="skipped")
+    assert advice(Report(), alone) == ["Move it out of the compiled code."], "there is no other line"
     logs = Break(id="b0", file="f.py", line=3, hints=["Add it to `torch._dynamo.config.ignore_logging_functions`."])
     assert advice(Report(), logs)[0].endswith(" (compiled code then logs nothing there)")
     made = replace(logs, type="Uninitialized nn.Module", source="super().__init__()", hints=["Ensure your nn.Module instance"])
