@@ -50,8 +50,6 @@ class _ReportBuilder:
         self.result = Report(origin=facts.origin)
         #: code object (see `_key`) -> its latest frame
         self.latest: dict[Any, Frame] = {}
-        #: uid of shared code -> the class or function that its first frame ran for
-        self.ran_for: dict[int | None, str | None] = {}
         #: file -> (first line, last line) of each part that the report refers to
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(facts.cell_of)
@@ -238,10 +236,8 @@ class _ReportBuilder:
         names = list(dict.fromkeys(name for (uid, _), name in self.records.entries.items() if uid == code.uid))
         is_sure = runs_for is not None or len(names) == 1  # of closures, which one a frame runs for is not known
         if names and is_sure and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            # such names say too little, so the name of the call is used; a frame that runs for an object that was not called so
-            # is named after the object's class, if that is another one than the first
-            first = self.ran_for.setdefault(code.uid, runs_for)
-            frame.name = called or (names[0] if first == runs_for else runs_for or names[0])
+            # such names say too little, so the name of the call is used; of an object that was not called so, that of its class
+            frame.name = called or runs_for or names[0]
         return frame
 
     # -- a frame's graph ----------------------------------------------------------------------------------

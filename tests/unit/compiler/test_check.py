@@ -273,10 +273,8 @@ def test_values_are_judged_by_the_lowest_precision_on_the_way() -> None:
     assert found["agrees"] is True
     assert set(found["judged_by"].values()) == {"bfloat16"}
     assert next(iter(found["judged_by"])) == "the value"
-    assert (
-        "only within the rounding of bfloat16, which was used on the way: the value, gradient of linear.weight"
-        in found["words"]
-    )
+    words = "only within the rounding of bfloat16, which was used on the way: the value, gradient of linear.weight"
+    assert words in found["words"]
     found = checked(autocast_linear(1.1), torch.ones(4, 8))
     assert found["agrees"] is False
     assert found["differences"][0].startswith("the value (values): by more than the rounding of bfloat16: Mismatched")

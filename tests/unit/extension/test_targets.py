@@ -37,6 +37,11 @@ def test_closure_and_method(shell):
     assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
     report = shell.report("%%compile -f add -f more", "more = make(4)", "add(x); more(x)")
     assert [frame.name for frame in report.frames] == ["inner", "inner"], "which of both a frame is of is not known"
+    shell("@(allow := torch._dynamo.error_on_graph_break(False))", "def within(x): return x + 1", "@allow",
+          "def top(x): return x * 2", "def skips(x):", "    for _ in range(1): torch._dynamo.graph_break(); x = within(x)", "    return x")  # fmt: skip
+    with dynascope.observe() as observed:
+        shell("for f in (skips, top): torch.compile(f, backend='eager')(x)")
+    assert [frame.name for frame in observed.report.frames] == ["skips", "within", "top"]
     make = "def make():", "    def inner(x): return x.sum().item() + x", "    return inner"
     for k in (2, 3):  # the second time, the inner function is equal to that of the first cell, but for its file
         report = shell.report("%%compile -f g", *make, f"def g(x): return make()(x) * {k}", "for _ in range(2): g(x)")
