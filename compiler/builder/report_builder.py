@@ -233,11 +233,11 @@ class _ReportBuilder:
         if end is not None:
             frame.fullgraph, frame.error_on_graph_break = end.fullgraph, end.error_on_graph_break
             runs_for, called = end.runs_for, self.records.entries.get((code.uid, end.target))
-        names = list(dict.fromkeys(name for (uid, _), name in self.records.entries.items() if uid == code.uid))
-        is_sure = runs_for is not None or len(names) == 1  # of closures, which one a frame runs for is not known
-        if names and is_sure and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            # such names say too little, so the name of the call is used; of an object that was not called so, that of its class
-            frame.name = called or runs_for or names[0]
+        names = {name for (uid, _), name in self.records.entries.items() if uid == code.uid}
+        if names and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
+            # such names say too little, so the name of the call is used, or that of the class or function that it runs for;
+            # of several closures, which one a frame runs for is not known
+            frame.name = called or runs_for or (names.pop() if len(names) == 1 else frame.name)
         return frame
 
     # -- a frame's graph ----------------------------------------------------------------------------------

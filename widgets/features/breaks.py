@@ -191,10 +191,8 @@ def advice(report: Report, b: Break) -> list[str]:
         is_first = is_asked_for(b) and "skip_frame" not in b.type  # the break may be meant, but not this
         # if it is not observed, making the exception is the break
         raises = f"Raise it outside of the compiled code{', or catch it inside' * is_observed}{only}"
-        if is_raise or is_observed:
-            steps.insert(0 if is_first else len(steps), raises)
-        elif not b.function.startswith("<"):  # a comprehension has no other line
-            steps.insert(0 if is_first else len(steps), moves)
+        if (only_raises := is_raise or is_observed) or not b.function.startswith("<"):  # a comprehension has no other line
+            steps.insert(0 if is_first else len(steps), raises if only_raises else moves)
     if is_error_anyway(b):
         pass
     elif b.outcome == "raised" and b.fullgraph:
@@ -256,9 +254,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(report, trials[: trials.index(trial)])[-1]
-    if trial.harm is None and not any(id in ids for id in trial.removes):
-        return False, stays
     if trial.harm is None:
+        if not any(id in ids for id in trial.removes):
+            return False, stays
         became = f"{'becomes' if best.breaks == 1 else 'become'} {plural(trial.breaks or 0, 'graph break')}"
         became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""
         return True, f"tried: {best.breaks} {became} when the calls are repeated"

@@ -31,7 +31,7 @@ _GUARDS = {
     "dtype": "{source} had another dtype: {before} before, {now} now",
     "rank": "{source} had another number of dimensions: {before} before, {now} now",
     "stride": "{source} had another memory layout (stride of dimension {dimension}): {before} before, {now} now",
-    "tensor class": "{source} had other dispatch keys: {keys}",  # inference mode changes them, too
+    "tensor class": "{source} had other dispatch keys",  # inference mode changes them, too
     "device": "{source} was on another device",
     "not a tensor": "{source} is of another class now: {now}",  # Parameter, for example, after a plain tensor
     "type": "{source} had another type",
@@ -85,13 +85,14 @@ def guard_words(guard: FailedGuard) -> str:
         words += ", or is None or kept elsewhere"
     if guard.kind == "value" and ".param_groups[" in source and source.endswith("['lr']"):  # an optimizer's
         words += "; a learning rate that is a float tensor may change without a recompile"
-    before, now = (frozenset(re.findall(r"\w+", text or "")) for text in (guard.before, guard.now))  # dispatch keys
+    if guard.kind == "tensor class":
+        before, now = (frozenset(re.findall(r"\w+", text or "")) for text in (guard.before, guard.now))
+        words += ": " + ", ".join(f"{key} only {'now' if key in now else 'before'}" for key in sorted(before ^ now))
     words += "; torch compiles for 0 and 1 apart" * (guard.asked_by == ZERO_ONE)
     return words.format(
         **asdict(guard), then=f"is {guard.actual}" if guard.actual else "is not", length=guard.actual or "another length",
         gradient="a" if required else "no", does="does not" if required else "does",
         state=f": {guard.source}" if guard.source else " (grad mode, autocast, ...)",
-        keys=", ".join(f"{key} only {'now' if key in now else 'before'}" for key in sorted(before ^ now)),
     )  # fmt: skip
 
 
