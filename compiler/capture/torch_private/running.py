@@ -11,6 +11,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -221,4 +222,17 @@ def profiler_is_on() -> bool:
         from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]
 
         return bool(_profiler_enabled() or profiler._is_profiler_enabled)
+    return False
+
+
+def ends_the_process(frame: FrameType | None) -> bool:
+    """Whether an exception raised in this frame could end the process.
+
+    Where torch's C++ must not throw, it asks a tensor of a mode or subclass for its device (autograd's InputMetadata does).
+    The functions of higher-order operators, such as a `torch.while_loop`, are called from C++ that passes exceptions on.
+    """
+    while frame is not None:
+        if frame.f_code.co_name in ("find_torch_dispatch_rule", "__torch_dispatch__"):
+            return not any(isinstance(value, torch._ops.HigherOrderOperator) for value in frame.f_locals.values())
+        frame = frame.f_back
     return False

@@ -5,16 +5,19 @@ Nothing of a trial stays: what the calls change is restored, the edits are taken
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import inspect
 import math
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 
 import torch
@@ -22,7 +25,7 @@ import torch
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
-from dynascope.compiler.capture.torch_private.running import aot_eager
+from dynascope.compiler.capture.torch_private.running import aot_eager, ends_the_process
 from dynascope.compiler.capture.torch_private.tensors import RunCounts, checked_operations, mark_dynamic, may_lose_a_device
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
@@ -304,8 +307,10 @@ def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) ->
     return call
 
 
-#: seconds after which TookTooLong is raised again where Python has discarded it
+#: seconds after which TookTooLong is raised again where it could not be
 _RETRY_SECONDS = 0.02
+#: whose handler raises it; no system raises this one by itself, and its default is to be ignored
+_SIGNAL = getattr(signal, "SIGURG", None)
 
 
 class TookTooLong(EndedFromOutside):
@@ -316,10 +321,11 @@ class TookTooLong(EndedFromOutside):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
+    It is raised later where an exception would end the process (`ends_the_process`), which only the main thread can know.
     Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  Where it was
     turned into another error, as torch's C++ does, it is raised instead of that one.  If the program catches it, it is gone.
     """
-    limit = _Limit(threading.get_ident())
+    limit = _Limit()
     hook = sys.unraisablehook
 
     def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
@@ -328,7 +334,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         else:
             hook(unraisable)
 
-    with caches.fx_restored(), patched(sys, {"unraisablehook": on_unraisable}):
+    with caches.fx_restored(), patched(sys, {"unraisablehook": on_unraisable}), limit.signal_handled():
         try:
             limit.reach_in(min(seconds, threading.TIMEOUT_MAX))
             yield
@@ -342,9 +348,34 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 class _Limit:
-    def __init__(self, thread: int) -> None:
+    def __init__(self) -> None:
         self.is_reached = self.ended = False
-        self._thread, self._lock, self._timers = thread, threading.Lock(), list[threading.Timer]()
+        self._lock, self._timers = threading.Lock(), list[threading.Timer]()
+        self._thread = threading.get_ident()
+        is_main = threading.current_thread() is threading.main_thread()
+        #: the signal's handler; None where it cannot be replaced, and restored
+        self._before = signal.getsignal(_SIGNAL) if _SIGNAL and is_main else None
+
+    @contextlib.contextmanager
+    def signal_handled(self) -> Iterator[None]:
+        if not _SIGNAL or self._before is None:
+            yield
+            return
+        # otherwise Dynamo would compile the handler where it is called by compiled code
+        signal.signal(_SIGNAL, torch.compiler.disable(self._on_signal))
+        try:
+            yield
+        finally:
+            signal.signal(_SIGNAL, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self.is_reached and callable(self._before):  # it is that of another limit, around this one
+            self._before(number, frame)
+        elif self.is_reached and not self.ended:
+            if ends_the_process(frame):
+                self.reach_in(_RETRY_SECONDS)
+            else:
+                raise TookTooLong
 
     def reach_in(self, seconds: float) -> None:
         self._timers.append(timer := threading.Timer(seconds, self._reached))
@@ -355,10 +386,13 @@ class _Limit:
         with self._lock:
             if not self.ended:
                 self.is_reached = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
+                if _SIGNAL and self._before is not None:
+                    _thread.interrupt_main(_SIGNAL)
+                else:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
 
     def end(self) -> None:
-        """Raise nothing after this method; a TookTooLong that is pending is raised in it.
+        """Raise nothing after this method; outside the main thread, a TookTooLong that is pending is raised in it.
 
         A pending exception must not be withdrawn (by setting None): Python would look for it at each instruction from then on,
         and the next call under a profile function would never end in Python 3.11.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -93,6 +95,35 @@ def test_a_time_limit_that_becomes_another_error_is_one() -> None:
 
     with pytest.raises(TookTooLong), time_limit(0.01):
         passed_on()
+
+
+ASKED_FOR_ITS_DEVICE = """
+import time
+import torch
+from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Slow(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        end = time.perf_counter() + 0.3
+        while func is torch.ops.prim.device.default and time.perf_counter() < end:
+            pass
+        return func(*args, **(kwargs or {}))
+
+x = torch._subclasses.FakeTensorMode().from_tensor(torch.ones(2, requires_grad=True))
+try:
+    with time_limit(0.1), Slow():
+        x.sin()
+        while True:
+            pass
+except TookTooLong:
+    print("too long")
+"""
+
+
+def test_a_time_limit_waits_where_cpp_cannot_throw() -> None:
+    ran = subprocess.run([sys.executable, "-c", ASKED_FOR_ITS_DEVICE], capture_output=True, text=True, timeout=100)
+    assert (ran.stdout, ran.returncode) == ("too long\n", 0), ran.stderr
 
 
 def test_an_interrupt_while_a_time_limit_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
