@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
+from processes import python
 
 PAGE = [
     "size = 3",
@@ -23,13 +22,12 @@ PAGE = [
 ]
 
 
-def papermill(folder: Path, options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+def papermill(folder: Path, options: str) -> tuple[Any, Any]:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text.replace("{options}", options)) for text in PAGE])
     notebook.cells[0].metadata.tags = ["parameters"]
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, folder / "in.ipynb")
-    command = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-p", "size", "5", "--no-progress-bar"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+    done = python("-m", "papermill", "in.ipynb", "out.ipynb", "-p", "size", "5", "--no-progress-bar", folder=folder)
     return done, nbformat.read(folder / "out.ipynb", as_version=4)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from processes import printed_by
 
 import dynascope
 
@@ -73,12 +72,7 @@ print(job.report)
 
 def run(folder: Path, program: str, *arguments: str) -> str:
     (folder / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "program.py", *arguments], cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed_by("program.py", *arguments, folder=folder, OMP_NUM_THREADS="1")
 
 
 def test_spawned_processes(tmp_path: Path) -> None:

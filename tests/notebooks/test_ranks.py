@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import python
 from warm_ranks import Jobs
 
 import dynascope
@@ -130,17 +128,9 @@ def jobs(folder: Path) -> Iterator[Jobs]:
     jobs.close()
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    environment.pop("PYTHONWARNINGS", None)
-    return subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=180
-    )  # fmt: skip
-
-
-def printed(done: subprocess.CompletedProcess[str]) -> str:
+def own_output(printed: str) -> str:
     """What a job printed, without the lines that torch 2.9's gloo prints."""
-    return "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("[Gloo] Rank"))
+    return "".join(line for line in printed.splitlines(keepends=True) if not line.startswith("[Gloo] Rank"))
 
 
 def line_of(text: str) -> int:
@@ -150,7 +140,7 @@ def line_of(text: str) -> int:
 def test_equal_ranks_are_one_line(folder: Path, jobs: Jobs) -> None:
     done = jobs["alike"]
     assert done.returncode == 0, done.stderr
-    assert printed(done).startswith("2 ranks alike: 2 graphs · ")
+    assert own_output(done.stdout).startswith("2 ranks alike: 2 graphs · ")
     report = dynascope.load(folder / "alike.json")
     assert isinstance(report, RanksReport)
     assert report.alike
@@ -161,9 +151,10 @@ def test_equal_ranks_are_one_line(folder: Path, jobs: Jobs) -> None:
 
 
 def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path, jobs: Jobs) -> None:
-    done = run(
-        folder, "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "--expect",
-        "ranks=alike", "-o", "print.json", "job.py", "print",
+    done = python(
+        "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "--expect",
+        "ranks=alike", "-o", "print.json", "job.py", "print", folder=folder, OMP_NUM_THREADS="1", PYTHONWARNINGS="",
+        TORCHINDUCTOR_COMPILE_THREADS="1",
     )  # fmt: skip
     assert done.stdout.count("2 ranks: no two are alike") == 1, done.stdout + done.stderr
     difference = dynascope.load(folder / "print.json").differences[0]
@@ -223,7 +214,7 @@ def test_sharded_ranks_are_alike(folder: Path) -> None:
     with contextlib.closing(Jobs(folder, {"fsdp": (2, "-o", "fsdp.json", "sharded.py", "fsdp", "even")})) as jobs:
         done = jobs["fsdp"]
     assert done.returncode == 0, done.stderr
-    assert printed(done).startswith("2 ranks alike: ")
+    assert own_output(done.stdout).startswith("2 ranks alike: ")
     report = dynascope.load(folder / "fsdp.json")
     assert report.alike
     own = report.groups[0].report

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 from dynascope.cli import main
 
@@ -41,8 +40,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def call(*arguments: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dynascope", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
+    return python("-m", "dynascope", *arguments, folder=folder, **variables)
 
 
 def test_a_script_runs_as_under_python_then_the_report_and_its_trace_tells_the_same(
@@ -73,7 +71,7 @@ def test_the_scripts_own_end_is_ours(script: Path, command: str, status: int) ->
     own, missed, _ = done.stderr.partition("--expect: expected breaks=0, found 1\n")
     assert missed
     if status == 1:
-        plain = subprocess.run([sys.executable, "script.py", "fail"], cwd=script.parent, capture_output=True, text=True)
+        plain = python("script.py", "fail", folder=script.parent)
         assert own.splitlines()[:2] == plain.stderr.splitlines()[:2]
         assert own.splitlines()[-1] == plain.stderr.splitlines()[-1]
         assert "extension" not in done.stderr
@@ -124,20 +122,17 @@ def test_a_script_is_fixed_whatever_the_encoding_of_the_output(tmp_path: Path) -
     text = "import torch\n\n@torch.compile(backend='eager')\ndef f(x):\n    if x.sum() > 0:  # größe\n        y = x * 2\n"
     text += "    else:\n        y = x * 3\n    return y\n\nprint(f(torch.ones(3)))\n"
     script.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "dynascope", "fix", "script.py"]
-    variables = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=variables, check=False)
+    done = call("fix", "script.py", folder=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert script.read_text(encoding="utf-8") == text
-    assert done.stdout.startswith(b"--- a/script.py\n+++ b/script.py\n")
-    assert "größe".encode() in done.stdout
-    said = done.stderr.decode()
-    assert "tensor([2., 2., 2.])" in said
-    assert "f: 2 graphs - 1 graph break - 1 resume function" in said
-    assert "dynascope fix --apply writes the fixes into the files." in " ".join(said.split())
-    assert "report.patch()" not in said
+    assert done.stdout.startswith("--- a/script.py\n+++ b/script.py\n")
+    assert "größe" in done.stdout
+    assert "tensor([2., 2., 2.])" in done.stderr
+    assert "f: 2 graphs - 1 graph break - 1 resume function" in done.stderr
+    assert "dynascope fix --apply writes the fixes into the files." in " ".join(done.stderr.split())
+    assert "report.patch()" not in done.stderr
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout.encode(), check=True)
     assert "torch.where(x.sum() > 0, x * 2, x * 3)" in script.read_text(encoding="utf-8")
 
 
@@ -151,7 +146,7 @@ def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors
         "1 / 0\n"
     )
     done = call("run", "script.py", folder=tmp_path)
-    plain = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    plain = python("script.py", folder=tmp_path)
     assert done.stdout.startswith(plain.stdout)
     assert plain.stdout.splitlines() == [
         "module SourceFileLoader None {'x': <class 'int'>}",

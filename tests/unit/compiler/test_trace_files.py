@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import importlib
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 from observed import seen
+from processes import printed_by
 
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import FailedGuard, Frame, Report
@@ -50,11 +49,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Report, P
     trace = folder / "trace"
     trace.mkdir()
     script = SCRIPT.format(tests=str(HERE.parents[1]), here=str(HERE), folder=str(folder))
-    environment = {**os.environ, "TORCH_TRACE": str(trace)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    printed_by("-c", script, TORCH_TRACE=str(trace))
     return load(folder / "live.json"), trace
 
 
@@ -166,9 +161,8 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
     """Alone, torch leaves the two innermost callers out of the stacks in its trace."""
     (tmp_path / "plain_program.py").write_text(PLAIN, encoding="utf-8")
     trace = tmp_path / "trace"
-    environment = {**os.environ, "TORCH_TRACE": str(trace), "PYTHONUTF8": "1"}
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import plain_program; plain_program.run()"
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    printed_by("-c", code, TORCH_TRACE=str(trace), PYTHONUTF8="1")
     monkeypatch.syspath_prepend(tmp_path)
     program = importlib.import_module("plain_program")
     torch._dynamo.reset()
@@ -218,7 +212,7 @@ def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
         "import sys; from dynascope.compiler.capture.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
         "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
     )
-    subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=600)
+    printed_by("-c", code, trace)
 
 
 @pytest.fixture(scope="module")

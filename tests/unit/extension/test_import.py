@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from processes import printed_by
 
 
 def loaded_by(module: str) -> list[str]:
     """Modules that `import module` loads in a new process."""
     code = f"import sys; before = set(sys.modules); import {module}; print(*sorted(set(sys.modules) - before))"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    return printed_by("-c", code).split()
 
 
 def test_import_loads_neither_torch_nor_ipython():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 from tools import gpu
 
@@ -66,9 +65,7 @@ def test_nothing_is_adopted_where_not_all_went_well(
 
 
 def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
-    hidden = {"CUDA_VISIBLE_DEVICES": "", "PATH": ""}
-    command = [sys.executable, "-m", "tools.gpu", "record", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=gpu.ROOT, env=hidden, capture_output=True, text=True)
+    done = python("-m", "tools.gpu", "record", "--out", tmp_path, folder=gpu.ROOT, CUDA_VISIBLE_DEVICES="", PATH="")
     assert done.returncode == 1
     assert done.stderr.startswith("gpu: torch finds no CUDA device here")
     assert len(done.stderr.splitlines()) == 1
