@@ -37,9 +37,23 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """make(text): the text as a file, imported."""
+    """make(text): the text as a file, imported; a text that names torch, but does not import it, has it."""
     with contextlib.ExitStack() as stack:
-        yield lambda text: stack.enter_context(imported(textwrap.dedent(text).lstrip("\n")))
+
+        def made(text: str) -> ModuleType:
+            text = textwrap.dedent(text).lstrip("\n")
+            is_whole = "torch." not in text or "import torch" in text
+            return stack.enter_context(imported(text if is_whole else f"import torch\n\n{text}"))
+
+        yield made
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script to be written, in the current folder, which is the test's own."""
+    monkeypatch.chdir(tmp_path)
+    torch._dynamo.reset()
+    return Path("script.py")
 
 
 def fix(function: Any, *args: Any, fix_seconds: float = 600, **settings: Any) -> Report:
@@ -236,8 +250,6 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
 
 def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> None:
     module = make("""
-        import torch
-
         FACTORS = {"a": 1.5, "b": 2.0}
 
         def f(x):
@@ -263,8 +275,6 @@ def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> No
 def three_breaks(make: Make, third: str) -> tuple[list[str], list[str], int]:
     """Titles of the chosen and of the refused changes, and the number of verifications."""
     f = make("""
-        import torch
-
         def f(x):
             x = x.sin()
             torch._dynamo.graph_break()  # 1
@@ -293,8 +303,6 @@ def test_of_changes_whose_sum_is_wrong_the_right_ones_are_kept(make: Make) -> No
 
 
 CHECKED_NUMBER = """
-    import torch
-
     def f(x):
         n = x.max().item()
         assert n <= 100
@@ -306,8 +314,6 @@ CHECKED_NUMBER = """
 
 def test_code_that_the_program_compiles_with_its_own_backend_is_not_counted_as_run_outside_of_graphs(make: Make) -> None:
     module = make("""
-        import torch
-
         @torch.compile(backend="eager")
         def clip(x):
             if x.sum() > 1:
@@ -330,8 +336,6 @@ def test_a_change_that_costs_more_by_estimate_is_refused_with_what_was_counted(m
 
 def test_a_break_that_the_backend_makes_is_not_said_to_be_gone(make: Make) -> None:
     program = make("""
-        import torch
-
         def f(x, mask):
             x = x.clone()
             x[mask] = torch.tanh(x[:4])
@@ -391,7 +395,7 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
         for n in report.fix_set.notes
     ]
     assert (known, chosen(report)) == (["Without a fix"], [])
-    f = make("import torch\ndef f(x, kept):\n  kept[:] = [torch.cat([*kept, x])]\n  print('t')\n  return kept[0] + 1").f
+    f = make("def f(x, kept):\n  kept[:] = [torch.cat([*kept, x])]\n  print('t')\n  return kept[0] + 1").f
     assert "unknown" not in str(fix(f, torch.ones(3), [])), "its size is dynamic from the third call on"
 
 
@@ -460,8 +464,6 @@ def test_a_condition_stands_at_the_change_that_brings_it(make: Make) -> None:
 @pytest.mark.parametrize(("order", "verdict"), [(1, "untried"), (-1, "verified")])
 def test_only_what_is_wrong_itself_is_refused_where_it_was_compared_at_the_end(make: Make, order: int, verdict: str) -> None:
     f = make("""
-        import torch
-
         def f(x):
             x = x * 2
             torch._dynamo.graph_break()  # 1
@@ -504,15 +506,11 @@ if __name__ == "__main__":
         lambda text: "\ufeff" + text.replace("odd spaces\n", "odd spaces\r\n"),  # most lines end with \n
     ],
 )
-def test_what_is_applied_keeps_layout_line_ends_and_the_byte_order_mark(
-    change: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    script, before = Path("script.py"), change(SCRIPT.format("", BEFORE)).encode()
+def test_what_is_applied_keeps_layout_line_ends_and_the_byte_order_mark(change: Callable[[str], str], script: Path) -> None:
+    before = change(SCRIPT.format("", BEFORE)).encode()
     after = change(SCRIPT.format("\ntorch._dynamo.config.reorderable_logging_functions.add(print)\n", AFTER)).encode()
     script.write_bytes(before)
     with torch._dynamo.config.patch(reorderable_logging_functions=set()):
-        torch._dynamo.reset()
         assert main(["fix", "--fix-seconds", "600", "-o", "report.json", "--apply", "script.py"]) == 0
         assert script.read_bytes() == after
         torch._dynamo.reset()
@@ -540,27 +538,20 @@ OTHER = "@torch.compile\ndef other(x):\n    return x + 1\n\nother(torch.ones(2))
     ],
 )
 def test_an_argument_of_torch_compile_is_written_where_it_is_called(
-    before: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    before: str, after: str | None, script: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     function, calls = "def f(x, n):\n    return x * n\n", "\nf(torch.ones(2), 2.5)\nf(torch.ones(2), 3.5)\n"
-    script = Path("script.py")
     script.write_text("import torch\n" + before.format(f=function) + calls, encoding="utf-8")
-    torch._dynamo.reset()
     assert main(["fix", "--apply", "script.py"]) == 0
     assert script.read_text(encoding="utf-8") == "import torch\n" + (after or before).format(f=function) + calls
     assert ("needed: torch.compile(..., dynamic=True)" in capsys.readouterr().out) == (after is None)
 
 
-def test_a_call_that_raises_only_when_repeated_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_call_that_raises_only_when_repeated_is_left_out(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     function = "@torch.compile(backend='eager')\ndef {0}(x):\n    x = {1}\n    return x if x.sum() > 0 else -x\n\n"
     functions = function.format("f", "x * 2") + function.format("g", "y.grad + 1")
     calls = "f(torch.ones(2))\ny = torch.ones(2, requires_grad=True)\ny.sum().backward()\ng(y)\ny.grad = None\n"
-    Path("script.py").write_text(f"import torch\n\n{functions}{calls}", encoding="utf-8")
-    torch._dynamo.reset()
+    script.write_text(f"import torch\n\n{functions}{calls}", encoding="utf-8")
     assert main(["fix", "--fix-seconds", "600", "script.py"]) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "No change was tried: when repeated, a call of g raised TypeError: unsupported operand" in said
@@ -716,8 +707,6 @@ def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
 
 
 LOSSY = """
-    import torch
-
     def rounded(x, by):
         return x * by if torch.compiler.is_compiling() else x
 
@@ -755,14 +744,13 @@ def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(m
     with planting.only(planting.Planted("wrong", branch, "    y = x * 2.01\n")):
         [refused] = fix(make(LOSSY).f, torch.ones(3)).fixes or ()
     assert refused.verdict == "refused"
-    fails = make("import torch\n\ndef f(x):\n    return torch.nn.functional.mse_loss(x, x * 2) * x.sum().item()\n")
+    fails = make("def f(x):\n    return torch.nn.functional.mse_loss(x, x * 2) * x.sum().item()\n")
     [done] = [x for x in fix(fails.f, torch.ones(3, requires_grad=True)).fixes or () if x.chosen]
     assert done.verdict == "verified"  # for empty tensors, the unchanged program fails as well
 
 
 def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make) -> None:
     program = """
-        import torch
         linear = torch.nn.Linear(8, 8)
         def f(x):
             with torch.autocast("cpu", dtype=torch.bfloat16):
