@@ -170,44 +170,31 @@ class Model:
                 traced += self.operations(s)
                 continue
             except _Stop as stop:
-                if stop.flag:
-                    self.hit(stop.line, "raised")
-                    raise Refused(stop.line) from None
-                if not self.resumable(s):
-                    # the frame, or what is left of it after the last break, runs eagerly
-                    self.hit(stop.line, "skipped")
+                self.hit(stop, "resumed" if self.resumable(s) else "skipped")
+                if not self.resumable(s):  # the frame, or what is left of it after the last break, runs eagerly
                     if s.kind == "for" or traced < 2:
                         self.skipped.add(function.name)
                         self.eager([*body[: len(body) - len(rest) - 1], s, *rest] if first else [s, *rest], flag)
                     else:
                         self.eager([s, *rest], flag)
                     return
-                self.hit(stop.line, "resumed")
             # the resume function starts with the branch's own statement, or enters and leaves the `with` that it is in
             traced, first = {"branch": 1, "no_grad": 2}.get(s.kind, 0), False
             if s.kind == "call":
                 self.frame(self.functions[s.value], self.functions[s.value].body, flag)
             elif s.kind in ("allow", "forbid", "no_grad"):
-                inner = flag if s.kind == "no_grad" else s.kind == "forbid"
-                if not self.frame_block(function, s, inner, rest, flag):
-                    return
+                self.block(s, flag if s.kind == "no_grad" else s.kind == "forbid")
 
-    def frame_block(self, function: Function, s: Statement, inner: bool, rest: list[Statement], outer: bool) -> bool:
-        """The block of a resumable `with`, statement by statement; False where the frame was given up in it."""
-        body = list(s.body)
-        while body:
-            part = body.pop(0)
+    def block(self, s: Statement, flag: bool) -> None:
+        """The block of a resumable `with`, statement by statement."""
+        for part in s.body:
             try:
-                self.trace_one(part, inner)
+                self.trace_one(part, flag)
                 continue
             except _Stop as stop:
-                if stop.flag:
-                    self.hit(stop.line, "raised")
-                    raise Refused(stop.line) from None
-                self.hit(stop.line, "resumed")
+                self.hit(stop, "resumed")
             if part.kind == "call":
-                self.frame(self.functions[part.value], self.functions[part.value].body, inner)
-        return True
+                self.frame(self.functions[part.value], self.functions[part.value].body, flag)
 
     def operations(self, s: Statement) -> int:
         """How many nodes a statement that traces through adds to the graph."""
@@ -230,5 +217,9 @@ class Model:
             elif s.body:
                 self.eager(s.body, flag)
 
-    def hit(self, line: int, outcome: str) -> None:
-        self.breaks[line] = max(self.breaks.get(line, "resumed"), outcome, key=("resumed", "skipped", "raised").index)
+    def hit(self, stop: _Stop, outcome: str) -> None:
+        """A break is met, with this outcome unless it is an error."""
+        met = [self.breaks.get(stop.line, "resumed"), "raised" if stop.flag else outcome]
+        self.breaks[stop.line] = max(met, key=("resumed", "skipped", "raised").index)
+        if stop.flag:
+            raise Refused(stop.line) from None

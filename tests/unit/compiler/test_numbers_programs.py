@@ -20,6 +20,7 @@ from dynascope.compiler.report import Check, Report
 
 pytestmark = pytest.mark.slow
 aten = torch.ops.aten
+Edit = Callable[[torch.fx.Graph], None]
 
 
 class Program(NamedTuple):
@@ -79,7 +80,7 @@ LOSING = [softmax_of_a_wrong_variance, chosen_by_a_wrong_variance]
 # -- a compiler that is wrong -----------------------------------------------------------------------------------------------
 
 
-def edited(edit: Callable[[torch.fx.Graph], None]) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def edited(edit: Edit) -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """Gives a backend that changes each graph."""
 
     def edits(module: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -90,7 +91,7 @@ def edited(edit: Callable[[torch.fx.Graph], None]) -> Callable[[], contextlib.Ab
     return lambda: contextlib.nullcontext(edits)
 
 
-def replaces(old: Any, new: Any) -> Callable[[torch.fx.Graph], None]:
+def replaces(old: Any, new: Any) -> Edit:
     def edit(graph: torch.fx.Graph) -> None:
         for node in graph.nodes:
             if node.target is old:
@@ -99,7 +100,7 @@ def replaces(old: Any, new: Any) -> Callable[[torch.fx.Graph], None]:
     return edit
 
 
-def takes_out(target: Any, number: int) -> Callable[[torch.fx.Graph], None]:
+def takes_out(target: Any, number: int) -> Edit:
     """Takes out one of the calls of this operation."""
 
     def edit(graph: torch.fx.Graph) -> None:
@@ -124,7 +125,7 @@ def lowers(old: Any, new: Any) -> Callable[[], contextlib.AbstractContextManager
     return changed
 
 
-def passes(edit: Callable[[torch.fx.Graph], None]) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def passes(edit: Edit) -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """Inductor has one more post-grad pass."""
 
     @contextlib.contextmanager
@@ -230,21 +231,25 @@ CHAIN = {"sin": torch.cos, "exp": torch.sigmoid, "tanh": torch.relu, "sqrt": tor
 DRAWN = iter(range(100))
 
 
+def made_wrong(call: Any, args: tuple[Any, ...], edit: Edit, line: str = "# here", is_backward: bool = False) -> Program:
+    """A call whose graph a backend edits, and what is in the line that is wrong then."""
+    return Program(call, args, "compiled", edited(edit), line, is_backward, ("edits", "", ""))
+
+
 def in_a_backend() -> Program:
     name, other = random.Random(next(DRAWN)).choice(list(CHAIN.items()))
-    fault = edited(replaces(getattr(torch, name), other))
-    return Program(chain, (SMALL,), "compiled", fault, f"torch.{name}(", stage=("edits", "", ""))
+    return made_wrong(chain, (SMALL,), replaces(getattr(torch, name), other), f"torch.{name}(")
 
 
 def of_a_cast() -> Program:
     number = random.Random(next(DRAWN)).randrange(3)
-    return Program(casts, (SMALL,), "compiled", edited(takes_out("float", number)), f"# cast {number}", stage=("edits", "", ""))
+    return made_wrong(casts, (SMALL,), takes_out("float", number), f"# cast {number}")
 
 
 def of_a_gradient() -> Program:
     name = random.Random(next(DRAWN)).choice(list(CHAIN))
-    fault = edited(replaces(getattr(torch, name), wrong_gradient(getattr(torch, name))))
-    return Program(chain, (SMALL.clone().requires_grad_(),), "compiled", fault, f"torch.{name}(", True, ("edits", "", ""))
+    edit = replaces(getattr(torch, name), wrong_gradient(getattr(torch, name)))
+    return made_wrong(chain, (SMALL.clone().requires_grad_(),), edit, f"torch.{name}(", is_backward=True)
 
 
 def in_inductor(*, is_pass: bool) -> Program:
@@ -257,7 +262,7 @@ def in_inductor(*, is_pass: bool) -> Program:
 
 def tanh_is_wrong(call: Callable[..., Any], *args: Any, gradient: bool = False) -> Program:
     other = wrong_gradient(torch.tanh) if gradient else torch.relu
-    return Program(call, args, "compiled", edited(replaces(torch.tanh, other)), "# here", gradient, ("edits", "", ""))
+    return made_wrong(call, args, replaces(torch.tanh, other), is_backward=gradient)
 
 
 PLANTED = {
@@ -271,17 +276,10 @@ PLANTED = {
     "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
     "of one of two users": tanh_is_wrong(used_twice, SMALL.clone().requires_grad_(), gradient=True),
     "beside a change in place": tanh_is_wrong(changes_in_place, SMALL.clone()),
-    "an index, before a break": Program(
-        takes_the_largest, (SMALL,), "compiled", edited(replaces(torch.argmax, torch.argmin)), stage=("edits", "", "")
-    ),
-    "a copy that is an alias": Program(
-        keeps_a_copy, (SMALL,), "compiled", edited(takes_out("clone", 0)), stage=("edits", "", "")
-    ),
-    "a view that is a copy": Program(
-        returns_what_it_changes, (SMALL.clone(),), "compiled",
-        edited(replaces("exp_", "exp")), stage=("edits", "", ""),
-    ),
-}  # fmt: skip
+    "an index, before a break": made_wrong(takes_the_largest, (SMALL,), replaces(torch.argmax, torch.argmin)),
+    "a copy that is an alias": made_wrong(keeps_a_copy, (SMALL,), takes_out("clone", 0)),
+    "a view that is a copy": made_wrong(returns_what_it_changes, (SMALL.clone(),), replaces("exp_", "exp")),
+}
 
 
 # -- less precision, NaN and random numbers ---------------------------------------------------------------------------------
@@ -320,10 +318,7 @@ OTHERS = {
     "overflow of a product": Program(infinite_less_infinite, (torch.rand(64).half() + 1,), "eager"),
     "sums in float16": Program(adds_a_large_number, (SMALL.half(),), "eager"),
     "sums in bfloat16": Program(adds_a_large_number, (SMALL.bfloat16(),), "eager"),
-    "NaN in compiled": Program(
-        logs, (torch.ones(8) + 1e-3,), "compiled", edited(replaces(torch.log, lambda x: torch.log(x - 1))),
-        stage=("edits", "", ""),
-    ),
+    "NaN in compiled": made_wrong(logs, (torch.ones(8) + 1e-3,), replaces(torch.log, lambda x: torch.log(x - 1))),
     "dropout": Program(lambda x: F.dropout(x) * 2, (SMALL,), "unknown"),
     "float64": Program(lambda x: torch.sin(x), (SMALL.double(),), "unknown", edited(replaces(torch.sin, torch.cos))),
 }  # fmt: skip

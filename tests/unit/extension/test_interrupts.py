@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,38 +22,31 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def run(*steps: Callable[[], object]) -> None:
+    """What ours does in a run, step by step."""
+    with Interrupts():
+        for step in steps:
+            step()
+
+
+def users(done: list[str], word: str) -> Callable[[], object]:
+    """A step in which the user's code runs."""
+    return lambda: interruptible(done.append, word)
+
+
 def test_ours_is_not_stopped_and_the_users_code_does_not_begin() -> None:
     done: list[str] = []
-
-    def run() -> None:
-        with Interrupts():
-            interrupt()
-            done.append("set up")
-            interruptible(done.append, "user")
-
     with pytest.raises(KeyboardInterrupt):
-        run()
+        run(interrupt, lambda: done.append("set up"), users(done, "user"))
     assert done == ["set up"]
 
 
 def test_between_two_statements_and_at_the_end() -> None:
     done: list[str] = []
-
-    def between() -> None:
-        with Interrupts():
-            interruptible(done.append, "first")
-            interrupt()
-            interruptible(done.append, "second")
-
-    def at_the_end() -> None:
-        with Interrupts():
-            interrupt()
-            done.append("put back")
-
     with pytest.raises(KeyboardInterrupt):
-        between()
+        run(users(done, "first"), interrupt, users(done, "second"))
     with pytest.raises(KeyboardInterrupt):
-        at_the_end()
+        run(interrupt, lambda: done.append("put back"))
     assert done == ["first", "put back"]
     interruptible(done.append, "later")  # nothing is left over
     assert done[-1] == "later"
@@ -60,21 +54,10 @@ def test_between_two_statements_and_at_the_end() -> None:
 
 def test_nested_runs_and_an_error_of_the_users() -> None:
     done: list[str] = []
-
-    def nested() -> None:
-        with Interrupts(), Interrupts():
-            interrupt()
-            interruptible(done.append, "went on")
-
-    def failing() -> None:
-        with Interrupts():
-            interrupt()
-            raise ValueError("mine")
-
     with pytest.raises(KeyboardInterrupt):
-        nested()
+        run(lambda: run(interrupt, users(done, "went on")))
     with pytest.raises(ValueError, match="mine"):
-        failing()
+        run(interrupt, Mock(side_effect=ValueError("mine")))
     assert done == []
     interruptible(lambda: None)
 
