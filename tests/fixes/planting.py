@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -36,12 +37,9 @@ class Planted:
         return [Candidate("rewrite", self.title, edits, self.settings, tests=tests)]
 
 
-@contextlib.contextmanager
-def only(*changes: Planted) -> Iterator[None]:
+def only(*changes: Planted) -> contextlib.AbstractContextManager[object]:
     """The search knows these changes, and no other."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
-        yield
+    return mock.patch.object(search, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
 
 
 @contextlib.contextmanager
@@ -103,33 +101,20 @@ def time_for_one_input(times: int) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def failing_source(error: Exception) -> Iterator[None]:
+def failing_source(error: Exception) -> contextlib.AbstractContextManager[object]:
     """One kind of change fails for every break."""
 
     def candidates(problem: Problem) -> list[Candidate]:
         raise error
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "CANDIDATE_SOURCES", (candidates, *search.CANDIDATE_SOURCES))
-        yield
+    return mock.patch.object(search, "CANDIDATE_SOURCES", (candidates, *search.CANDIDATE_SOURCES))
 
 
-@contextlib.contextmanager
-def failing_search(error: Exception) -> Iterator[None]:
+def failing_search(error: Exception) -> contextlib.AbstractContextManager[object]:
     """The search itself fails."""
-
-    def run(self: object) -> None:
-        raise error
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search.Search, "run", run)
-        yield
+    return mock.patch.object(search.Search, "run", side_effect=error)
 
 
-@contextlib.contextmanager
-def longest_call(seconds: float) -> Iterator[None]:
+def longest_call(seconds: float) -> contextlib.AbstractContextManager[object]:
     """A trial's call may take so long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial, "LONGEST_CALL", seconds)
-        yield
+    return mock.patch.object(trial, "LONGEST_CALL", seconds)

@@ -127,13 +127,7 @@ def lowers(old: Any, new: Any) -> Callable[[], contextlib.AbstractContextManager
 
 def passes(edit: Edit) -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """Inductor has one more post-grad pass."""
-
-    @contextlib.contextmanager
-    def changed() -> Iterator[None]:
-        with torch._inductor.config.patch(post_grad_custom_post_pass=edit):
-            yield
-
-    return changed
+    return lambda: torch._inductor.config.patch(post_grad_custom_post_pass=edit)  # type: ignore[no-any-return]
 
 
 def wrong_gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:

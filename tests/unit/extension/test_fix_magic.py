@@ -25,8 +25,9 @@ BRANCH = (
 )
 
 
-def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is put below the cell from now on."""
+@pytest.fixture
+def texts(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is put below the cells."""
     texts: list[str] = []
 
     def put(text: str, replace: bool = False) -> None:
@@ -37,8 +38,7 @@ def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = next_inputs(shell, monkeypatch)
+def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, texts: list[str]) -> None:
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", *BRANCH, "", "f(torch.ones(3))")
     text = " ".join(str(shell.report(*cell)).split())
     assert "1 fix: graph breaks 1 → 0, graphs 2 → 1" in text
@@ -97,8 +97,7 @@ def settings() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("settings")
-def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = next_inputs(shell, monkeypatch)
+def test_the_statements_of_a_cell_are_fixed(shell: Any, texts: list[str]) -> None:
     shell("x, y, ran = torch.arange(3), torch.arange(3), []")
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", "if x.sum() > 0:  # a branch", "    y = x * 2",
             "scale = y.max().item()", 'print("scaled by", y.max())', "z = y * scale", "ran.append(1)", "z + 1")  # fmt: skip
@@ -132,8 +131,7 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
     assert (x.tolist(), n.tolist()) == ([1, 1, 1], [1, 1, 1])
 
 
-def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = next_inputs(shell, monkeypatch)
+def test_one_compile_for_all_sizes(shell: Any, texts: list[str]) -> None:
     shell("import torch")
     cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
@@ -167,8 +165,7 @@ def test_a_break_that_values_do_not_reach_any_more_is_not_one_of_the_first_call(
     assert not any(WARM_UP in fix.settings for fix in report.fixes)
 
 
-def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = next_inputs(shell, monkeypatch)
+def test_the_size_that_varies_is_marked(shell: Any, texts: list[str]) -> None:
     cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "def g(z): return -z",
             "for n in (3, 5):", "    batch = torch.ones(2, n)", "    y = f(batch) * g(torch.ones(1))")  # fmt: skip
     report = shell.report(*cell)

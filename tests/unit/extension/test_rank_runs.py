@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,26 @@ class Recording:
         return Report()
 
 
-def test_bad_usage_is_one_line_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
-        monkeypatch.setenv(name, value)
+Start = Callable[..., ranks.RankRun]
+
+
+@pytest.fixture(autouse=True)
+def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Start:
+    """start(rank, **variables): this process as a rank of two, with these variables, too; before that, it is rank 0."""
+
+    def started(rank: int, **variables: str) -> ranks.RankRun:
+        for name, value in {"RANK": str(rank), "TORCHELASTIC_RUN_ID": "job", **variables}.items():
+            monkeypatch.setenv(name, value)
+        run = ranks.RankRun(str(tmp_path))
+        run.start(Recording())
+        return run
+
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    return started
+
+
+def test_bad_usage_is_one_line_before_anything_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for options in (["-o", "out.nothing"], ["-o", "out.dot"], ["--expect", "ranks=equal"]):
         assert main(["run", *options, __file__]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
@@ -34,46 +50,35 @@ def test_bad_usage_is_one_line_before_anything_runs(
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
 
 
-def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> ranks.RankRun:
-    values = {"RANK": str(rank), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job", **variables}
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    run = ranks.RankRun(str(folder))
-    run.start(Recording())
-    return run
-
-
-def test_the_rank_that_ends_last_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 0) is None
-    report = ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0)
+def test_the_rank_that_ends_last_reports(start: Start) -> None:
+    assert start(1).end(Report(), 0) is None
+    report = start(0).end(Report(), 0)
     assert [r.status for r in report.ranks] == ["finished", "finished"]
-    assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0) is None  # it has been reported
+    assert start(0).end(Report(), 0) is None  # it has been reported
 
 
 def test_a_second_run_in_the_same_folder_reports_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for run in ("first", "second"):
         for rank in (1, 0):
             own = {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_ERROR_FILE": f"/logs/{run}/attempt_0/{rank}/error.json"}
-            assert (ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0) is None) == (rank == 1)
+            assert (start(rank, **own).end(Report(), 0) is None) == (rank == 1)
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")  # of several machines, nothing tells the runs apart
     for rank in (1, 0, 1, 0):
         assert capsys.readouterr().err == ""
-        ranks_of(monkeypatch, tmp_path, rank, LOCAL_WORLD_SIZE="1").end(Report(), 0)
+        start(rank, LOCAL_WORLD_SIZE="1").end(Report(), 0)
     earlier = f"dynascope: {tmp_path} has an earlier run of this job: for a report of this run, pass another --ranks-dir\n"
     assert capsys.readouterr().err == earlier
 
 
-def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    report = ranks_of(monkeypatch, tmp_path, 1).end(Report(), 3)
+def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(start: Start) -> None:
+    report = start(1).end(Report(), 3)
     assert (report.rank(1).error, report.rank(0).status) == ("exit status 3", "missing")
     again = {"TORCHELASTIC_RESTART_COUNT": "1"}
-    assert ranks_of(monkeypatch, tmp_path, 1, **again).end(Report(), 0) is None
-    report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0)
+    assert start(1, **again).end(Report(), 0) is None
+    report = start(0, **again).end(Report(), 0)
     assert report.alike
 
 
@@ -82,8 +87,6 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
 ) -> None:
     (tmp_path / "train.py").write_text("import os\nos.chdir('..')\nraise SystemExit(0 if 'RANK' in os.environ else int('x'))\n")
     monkeypatch.chdir(tmp_path)
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", [])
