@@ -54,7 +54,6 @@ FULL = (
 )  # fmt: skip
 #: one JupyterLab and one browser; one build
 TOGETHER = ("tests/browser/", "tests/unit/packaging/")
-UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 try:
     from hypothesis import settings

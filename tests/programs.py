@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+import pytest
 import torch
 
 #: whether instructions have columns (Python 3.11 and later): without them, two breaks on one line are one place
@@ -62,6 +63,12 @@ class Program:
 def flags(options: Mapping[str, object]) -> str:
     """Options that are on or off, as the magic takes them."""
     return " ".join(("--" if on else "--no-") + name.replace("_", "-") for name, on in options.items())
+
+
+def skip_where_unlike(program: Program) -> None:
+    for release, difference in program.unlike.items():
+        if torch.__version__.startswith(release):
+            pytest.skip(f"torch {release}: {difference}")
 
 
 def check(program: Program, report: Any, shift: int = 0) -> None:

@@ -118,22 +118,16 @@ def eager_product(x: torch.Tensor) -> torch.Tensor:
     return x @ x
 
 
-def first_graph(x: torch.Tensor) -> torch.Tensor:
-    for _ in range(4):
-        x = (x @ x) * 0.01
-    return x
-
-
-def second_graph(x: torch.Tensor) -> torch.Tensor:
-    for _ in range(8):
+def products(x: torch.Tensor, count: int) -> torch.Tensor:
+    for _ in range(count):
         x = (x @ x) * 0.01
     return x
 
 
 def known_parts(x: torch.Tensor) -> torch.Tensor:
-    x = first_graph(x)
+    x = products(x, 4)
     x = sleep(x)
-    x = second_graph(x)
+    x = products(x, 8)
     x = copy(x)
     x = x.relu()
     x = eager_product(x)

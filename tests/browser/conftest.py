@@ -7,7 +7,6 @@ runs the first one to its end, and `lab.text(0)` is what it shows.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from browser.lab import CHROMIUM_FLAGS, LabPage, OpenLab, Server, find_chromium
 from browser.view_pages import Shown, sample
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
-
-UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+from tools.preflight import under_ci
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -39,7 +37,7 @@ def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         if path is None and not Path(playwright.chromium.executable_path).exists():
             message = "no Chromium: apt-get install chromium, or: python -m playwright install --with-deps chromium"
-            if UNDER_CI:
+            if under_ci():
                 pytest.fail(message)
             pytest.skip(message)
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Frame, expect
 
-from browser.conftest import UNDER_CI
 from browser.lab import ROOT, SECONDS, Server, shot_path
 from browser.test_view_pages import mount
 from browser.view_pages import LOW_CONTRAST, START, sample
 from dynascope.widgets.render.static_output import static_html
+from tools.preflight import under_ci
 
 #: what VS Code's renderers for Jupyter load; its style sheets include ipywidgets' `labvariables.css`
 MANAGER = ROOT / "widgets/frontend/node_modules/@vscode/jupyter-ipywidgets8/dist/ipywidgets.js"
@@ -74,7 +74,7 @@ def vscode(chromium: Browser, lab_server: Server) -> Iterator[Frame]:
     """The frame, in which the extension is loaded."""
     if not MANAGER.exists():
         message = f"{MANAGER.relative_to(ROOT)} is missing: `make test` installs it"
-        assert not UNDER_CI, message
+        assert not under_ci(), message
         pytest.skip(message)
     page = chromium.new_page(viewport={"width": 1000, "height": 1100})
     page.goto(f"{lab_server.url}/lab?reset")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from browser.lab import shot_path
-from browser.view_pages import OpenPage, grave_faults, sample
+from browser.view_pages import OpenPage, Shown, grave_faults, sample
 
 
-def test_what_to_do_first_and_the_causes_lead_to_their_places(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+@pytest.fixture
+def shown(open_page: OpenPage) -> Shown:
+    return open_page("model", width=1200)
+
+
+def test_what_to_do_first_and_the_causes_lead_to_their_places(shown: Shown) -> None:
     expect(shown.root.locator(".dyn-brow")).to_have_count(0)
     expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
     expect(shown.root.locator(".dyn-do")).to_contain_text("or profile=10, measures it")
@@ -26,8 +31,7 @@ def test_what_to_do_first_and_the_causes_lead_to_their_places(open_page: OpenPag
     expect(shown.root.locator(".dyn-shared[open]")).to_have_count(2)
 
 
-def test_the_tree_of_calls_by_keyboard(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+def test_the_tree_of_calls_by_keyboard(shown: Shown) -> None:
     grid = shown.root.get_by_role("treegrid", name="calls")
     rows = grid.get_by_role("row")
     expect(grid.locator(".dyn-call[tabindex='0']")).to_have_count(1)
@@ -54,8 +58,7 @@ def test_the_tree_of_calls_by_keyboard(open_page: OpenPage) -> None:
     expect(shown.root.locator(".dyn-detail")).to_be_focused()
 
 
-def test_the_source_folds_what_is_far_from_the_selected_line(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+def test_the_source_folds_what_is_far_from_the_selected_line(shown: Shown) -> None:
     files = shown.root.get_by_role("group", name="files").get_by_role("button")
     expect(files).to_have_count(2)
     expect(files.nth(1)).to_contain_text("model.py 6 ✂")
@@ -117,8 +120,7 @@ def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_page
     shown.page.screenshot(path=shot_path("focus"), full_page=True)
 
 
-def test_versions_of_a_frame_are_one_node_with_a_row(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+def test_versions_of_a_frame_are_one_node_with_a_row(shown: Shown) -> None:
     shown.page.evaluate("() => { location.hash = 'f20'; }")
     expect(shown.node("f20")).to_have_attribute("aria-pressed", "true")
     expect(shown.node("f20")).to_contain_text("v3")
@@ -127,8 +129,7 @@ def test_versions_of_a_frame_are_one_node_with_a_row(open_page: OpenPage) -> Non
     assert "Why recompiled" in shown.detail()
 
 
-def test_boxes_for_what_is_not_shown_lead_to_it(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+def test_boxes_for_what_is_not_shown_lead_to_it(shown: Shown) -> None:
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     before = shown.boxes("more").first
     expect(before).to_contain_text("from Block1")
@@ -137,8 +138,7 @@ def test_boxes_for_what_is_not_shown_lead_to_it(open_page: OpenPage) -> None:
     expect(shown.boxes("break").first).to_be_visible()
 
 
-def test_the_whole_graph(open_page: OpenPage) -> None:
-    shown = open_page("model", width=1200)
+def test_the_whole_graph(shown: Shown) -> None:
     few = shown.root.locator(".dyn-split .dyn-node").count()
     shown.root.locator(".dyn-call", has_text="Block6").first.click()
     (selected,) = shown.selected()

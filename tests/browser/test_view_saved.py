@@ -28,8 +28,11 @@ def assert_picture_and_table(where: Locator) -> None:
     assert not ERRORS.search(where.inner_text())
 
 
-def saved(lab: LabPage) -> nbformat.NotebookNode:
-    return nbformat.read(lab.save(), as_version=4)
+def assert_pictures_and_tables(lab: LabPage) -> None:
+    """Below both cells."""
+    for index in (1, 2):
+        lab.cells().nth(index).scroll_into_view_if_needed()
+        assert_picture_and_table(lab.outputs(index))
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +53,13 @@ def test_reload_with_its_kernel_then_restart_then_reload(page: LabPage) -> None:
     assert not page.cells().nth(1).locator(".dyn-static").is_visible()
     page.restart()
     page.reload()
-    for index in (1, 2):
-        cell = page.cells().nth(index)
-        cell.scroll_into_view_if_needed()
-        assert_picture_and_table(cell.locator(".jp-OutputArea").first)
-        assert cell.locator(".dyn-widget .dyn").count() == 0
+    assert_pictures_and_tables(page)
+    assert page.cells().locator(".dyn-widget .dyn").count() == 0
     page.shot("saved-after-restart")
 
 
 def test_reopened_trusted_and_not(page: LabPage, lab_server: Server, open_lab: OpenLab) -> None:
-    notebook = saved(page)
+    notebook = nbformat.read(page.save(), as_version=4)
     assert notebook.metadata.get("widgets", None) in (None, {})
     notebook.metadata["note"] = "another file, so no signature of this server's"
     path = lab_server.root / "foreign.ipynb"
@@ -67,17 +67,13 @@ def test_reopened_trusted_and_not(page: LabPage, lab_server: Server, open_lab: O
     trusted = """() => jupyterapp.shell.currentWidget.content.widgets.every(c => c.model.type !== 'code' || c.model.trusted)"""
     foreign = open_lab(path)
     assert not foreign.page.evaluate(trusted)
-    for index in (1, 2):
-        foreign.cells().nth(index).scroll_into_view_if_needed()
-        assert_picture_and_table(foreign.outputs(index))
+    assert_pictures_and_tables(foreign)
     foreign.shot("saved-untrusted")
     foreign.close()
     page.close()
     again = open_lab(lab_server.root / "kept.ipynb")
     assert again.page.evaluate(trusted)
-    for index in (1, 2):
-        again.cells().nth(index).scroll_into_view_if_needed()
-        assert_picture_and_table(again.outputs(index))
+    assert_pictures_and_tables(again)
     again.theme("dark")
     again.shot("saved-trusted-dark")
 

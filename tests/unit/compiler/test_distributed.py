@@ -21,7 +21,6 @@ def process_group(tmp_path: Path) -> Iterator[None]:
     """A group of this process alone."""
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    torch._dynamo.reset()
     yield
     torch.distributed.destroy_process_group()
 

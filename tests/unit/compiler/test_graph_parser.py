@@ -68,7 +68,6 @@ def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., An
         captured.append([(n.op, n.name, [a.name for a in n.all_input_nodes]) for n in gm.graph.nodes])
         return gm
 
-    torch._dynamo.reset()
     report = explain(function, backend=witness, dynamic=dynamic)(torch.ones(3))
     assert [[(n.op, n.name, n.inputs) for n in g.nodes] for g in report.graphs] == captured
     assert report.hooks["graphs"] is True

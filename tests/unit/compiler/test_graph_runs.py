@@ -360,7 +360,6 @@ def test_operators_from_outside_torch_are_named() -> None:
         ("torch.ops.higher_order.triton_kernel_wrapper_mutation", "a Triton kernel of the program"),
         ("torch.ops._c10d_functional.all_reduce", "waits for other processes"),
         ("os.system", "cannot be found by this name"),
-        ("ListComp", "cannot be found by this name"),
         ("torch.no.such", "cannot be found by this name"),
         ("__main___helper", "cannot be found by this name"),
     ],

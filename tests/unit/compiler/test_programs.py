@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import torch
 from observed import loaded, seen
-from programs import PROGRAMS, Program, check
+from programs import PROGRAMS, Program, check, skip_where_unlike
 
 import dynascope.compiler.compiling as run
 from dynascope.compiler.report import Report
@@ -20,9 +20,7 @@ SCHEMA = jsonschema.Draft202012Validator(json.loads(generated.SCHEMA.read_text(e
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_observed(program: Program) -> None:
     """The program is executed as a cell of its own, its `@compiled` being `dynascope.compile`."""
-    for release, difference in program.unlike.items():
-        if torch.__version__.startswith(release):
-            pytest.skip(f"torch {release}: {difference}")
+    skip_where_unlike(program)
     compiled = run.compile(backend="eager", **program.options)
     report = seen(lambda: loaded(f"cell_{program.name}", program.text("@compiled"), torch=torch, compiled=compiled))
     check(program, report)

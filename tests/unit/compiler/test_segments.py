@@ -340,7 +340,6 @@ def test_the_second_call_of_a_module_that_goes_another_way_is_not_its_first_grap
                 return x + 1
             return x @ x
 
-    torch._dynamo.reset()
     report = explain(Second(), backend="eager", profile=1, inputs=[torch.ones(4, 4)])(torch.ones(4, 4))
     assert report.profile is not None, report.notes
     assert [s.graph for s in report.profile.segments if s.kind == "graph"] == [None]

@@ -19,7 +19,6 @@ from dynascope.compiler.driver import explain
 @pytest.fixture(autouse=True)
 def _cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    torch._dynamo.reset()
 
 
 def pieces(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -92,11 +92,14 @@ def callers(report: Report) -> list[Any]:
     return [(name[f.parent], f.called_from) if f.parent in name else None for f in frames]
 
 
-def forget_unknown_columns(live: Report, file: Report) -> None:
+def assert_alike(live: Report, file: Report) -> None:
     """From Python 3.13 on, a traceback does not mark every call: a column may be unknown in a file, but never wrong."""
     for mine, its in zip(live.breaks, file.breaks, strict=True):
         if sys.version_info >= (3, 13) and its.column is None:
             mine.column = mine.end_line = mine.end_column = None
+    expected, told = shape(live), shape(file)
+    for part in expected:
+        assert told[part] == expected[part], part
 
 
 @pytest.mark.skipif(
@@ -106,10 +109,7 @@ def forget_unknown_columns(live: Report, file: Report) -> None:
 def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
     live, trace = traced
     live, file = copy.deepcopy(live), load(trace)
-    forget_unknown_columns(live, file)
-    expected, told = shape(live), shape(file)
-    for part in expected:
-        assert told[part] == expected[part], part
+    assert_alike(live, file)
     for mine, its in zip(callers(live), callers(file), strict=True):
         # torch leaves out the innermost callers: a function that a break called is known by that break, in the user's code
         assert its in (mine, None) or mine[0][1] == "inner", (mine, its)
@@ -165,12 +165,8 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
     printed_by("-c", code, TORCH_TRACE=str(trace), PYTHONUTF8="1")
     monkeypatch.syspath_prepend(tmp_path)
     program = importlib.import_module("plain_program")
-    torch._dynamo.reset()
     live, file = seen(program.run), load(trace)
-    forget_unknown_columns(live, file)
-    expected, told = shape(live), shape(file)
-    for part in expected:
-        assert told[part] == expected[part], part
+    assert_alike(live, file)
     assert callers(file) == callers(live)
     assert file.compiled == live.compiled == ["f", "Block", "varied"]
     assert [f.name for f in file.frames] == [f.name for f in live.frames if f.status != "ignored"]
@@ -215,35 +211,22 @@ def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
     printed_by("-c", code, trace)
 
 
-@pytest.fixture(scope="module")
-def whole_log() -> bytes:
-    """The log of a program that ran to its end."""
-    return gzip.decompress((HERE.parents[1] / "traces" / "breaks-2.13.0.log.gz").read_bytes())
+#: of a program that ran to its end
+WHOLE = HERE.parents[1] / "traces" / "breaks-2.13.0.log.gz"
 
 
-def record_ends(log: bytes) -> list[int]:
-    """Where each record begins, but the first, and where the log ends."""
-    found, at = [], 0
-    for line in log.splitlines(keepends=True):
-        if not line.startswith(b"\t") and at:
-            found.append(at)
-        at += len(line)
-    return [*found, at]
+def cut_after(record: bytes, folder: Path) -> Report:
+    """The report of this log up to the first record of a kind."""
+    log = gzip.decompress(WHOLE.read_bytes())
+    whole = re.search(rb'\{"' + record + rb'".*\n(\t.*\n)*', log)
+    assert whole is not None
+    (folder / "cut.log").write_bytes(log[: whole.end()])
+    return load(folder / "cut.log")
 
 
-def cut_report(log: bytes, end: int, folder: Path) -> Report | None:
-    """The report of the log's first bytes; None where no record is in them."""
-    (folder / "cut.log").write_bytes(log[:end])
-    try:
-        return load(folder / "cut.log")
-    except ValueError:
-        return None
-
-
-def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> None:
-    starts = [whole_log.index(b'{"dynamo_output_graph"'), whole_log.index(b'{"dynamo_start"')]
-    for start in starts:
-        report = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
+def test_unfinished_frames_in_every_view(tmp_path: Path) -> None:
+    for record in (b"dynamo_output_graph", b"dynamo_start"):
+        report = cut_after(record, tmp_path)
         assert report.headline().endswith("1 unfinished")
         assert "the log does not hold the end of this compile" in report.to_html()
         assert "unfinished" in report.to_svg()
@@ -253,10 +236,8 @@ def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> No
             report.expect(unfinished=0)
 
 
-def test_a_break_that_an_unfinished_run_lacks_is_not_gone(whole_log: bytes, tmp_path: Path) -> None:
-    whole = cut_report(whole_log, len(whole_log), tmp_path)
-    start = whole_log.index(b'{"dynamo_output_graph"')
-    cut = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
+def test_a_break_that_an_unfinished_run_lacks_is_not_gone(tmp_path: Path) -> None:
+    whole, cut = load(WHOLE), cut_after(b"dynamo_output_graph", tmp_path)
     changed = cut.diff(whole)
     assert (changed.not_met, changed.new) == (whole.breaks, [])
     assert changed.lines[-1] == "this run did not finish: a break that it does not have is not known to be gone"

@@ -24,7 +24,6 @@ def faulty(monkeypatch):
 
 
 def test_the_cell_has_its_value(shell, faulty):
-    shell.ns["x"] = torch.ones(3)
     done = shell("%%compile --backend eager --view text -o report", *F, "f(x)")
     assert done.error is None
     assert torch.equal(done.result, torch.full((3,), 2.0))
@@ -36,6 +35,5 @@ def test_the_cell_has_its_value(shell, faulty):
 def test_a_page_that_cannot_be_made_whole_is_saved(shell, monkeypatch, tmp_path):
     monkeypatch.delenv("DYNASCOPE_DRAWING_ERRORS")
     monkeypatch.setattr("dynascope.widgets.model.split_picture", FAIL)
-    shell.ns["x"] = torch.ones(3)
     assert shell(f"%%compile --backend eager --save {tmp_path / 'report.html'}", *F, "f(x)").error is None
     assert "The split graph could not be drawn (KeyError: &#x27;n3&#x27;)" in (tmp_path / "report.html").read_text("utf-8")

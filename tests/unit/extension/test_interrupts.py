@@ -63,7 +63,6 @@ def test_nested_runs_and_an_error_of_the_users() -> None:
 
 
 def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell("%config DynascopeMagics.view = 'none'")
     from dynascope.runs.cell_run import CompiledCell
 
     before = CompiledCell.__call__

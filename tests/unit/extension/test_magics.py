@@ -234,7 +234,6 @@ def test_completion(shell):
 
 
 def test_what_each_new_argument_does_once_is_not_said_to_be_of_the_first_call(shell: Any) -> None:
-    shell("import torch")
     report = shell.report(
         "%%compile -f f --second-call --fix --backend eager", "def f(x, table={}):", "    n = x.shape[0]",
         "    if n not in table:", "        torch._dynamo.graph_break()",

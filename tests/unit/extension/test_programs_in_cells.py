@@ -7,23 +7,14 @@ from typing import Any
 import pytest
 import torch
 from example_counts import some
-from programs import PROGRAMS, Program, check, flags
+from programs import PROGRAMS, Program, check, flags, skip_where_unlike
 
 import dynascope
-
-torch_release = torch.__version__
-
-
-def skip_where_unlike(program: Program) -> None:
-    for release, difference in program.unlike.items():
-        if torch_release.startswith(release):
-            pytest.skip(f"torch {release}: {difference}")
 
 
 @pytest.mark.parametrize("program", some(PROGRAMS, 2), ids=lambda p: p.name)
 def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
-    shell.ns["torch"] = torch
     report = shell.report(f"%%compile --view none --backend eager {flags(program.options)}", program.text())
     check(program, report, shift=1)
     own = ["inner"] if program.name == "an_inner_fullgraph_refuses" else []  # called by eager code, behind a break
@@ -35,7 +26,6 @@ def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
 def test_observed(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
     torch._dynamo.reset()  # %%observe runs code unchanged: torch's own wrappers, too, may have been compiled before
-    shell.ns["torch"] = torch
     shell.ns["compiled"] = dynascope.compile(backend="eager", **program.options)
     check(program, shell.report("%%observe --view none", program.text("@compiled")), shift=1)
 
@@ -44,7 +34,6 @@ def test_observed(program: Program, shell: Any) -> None:
 @pytest.mark.parametrize("options", ["", "--nested-graph-breaks"])
 def test_the_same_cell_twice_has_an_empty_diff(program: Program, options: str, shell: Any) -> None:
     skip_where_unlike(program)
-    shell.ns["torch"] = torch
     lines = (f"%%compile --view none --backend eager {options} {flags(program.options)}", program.text())
     first, second = shell.report(*lines), shell.report(*lines)
     assert second.previous is first

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from observed import seen
+from observed import broken, seen
 
 import dynascope
 from dynascope.compiler.lab import recorded_call
@@ -41,12 +41,6 @@ class Breaks(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         torch._dynamo.graph_break()
         return x.sin().absent()
-
-
-def log(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 @torch.compiler.disable
@@ -215,7 +209,7 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
     words = " ".join(text(lambda x: x + steps(2)).split())
     assert "in steps (resumed in <lambda>; steps runs eagerly: Dynamo found no tensor passed to it)" in words
-    for nested in (lambda x: log(x + 1) * 2, lambda x: x + steps(2)):
+    for nested in (lambda x: broken(x + 1) * 2, lambda x: x + steps(2)):
         assert "runs eagerly" not in text(nested, nested_graph_breaks=True)
 
 

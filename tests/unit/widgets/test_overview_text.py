@@ -24,6 +24,12 @@ WARM_UP = "make the calls once in eager mode before compiling, if later calls do
 SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
+@pytest.fixture
+def report() -> Report:
+    """Twelve graph breaks, a quarter of which have a hint, and recompiles."""
+    return model(breaks=12)
+
+
 def shown(report: Report) -> Overview:
     return overview(Places(report))
 
@@ -39,8 +45,7 @@ def test_small_reports_have_no_overview() -> None:
     assert to_text(loop()) == to_details(loop())
 
 
-def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
-    report = model(breaks=12)
+def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is(report: Report) -> None:
     text = to_text(report, width=110)
     lines = text.splitlines()
     assert lines[0] == report.headline()
@@ -113,8 +118,7 @@ def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
     assert row[-1].contents == ["g8", "f9", "g9", "f10", "g10", "f11", "g11"]
 
 
-def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
-    report = model(breaks=12)
+def test_measured_times_rank_the_causes_and_fill_the_bars(report: Report) -> None:
     segments = [
         Segment(kind="graph", lane="cpu", start=0.0, duration=0.003, label="graph 1", frame="f1", graph="g1"),
         Segment(kind="gap", lane="cpu", start=0.003, duration=0.001, label="gap", frame="f2", break_="b9", op_count=5),
@@ -135,8 +139,7 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     assert "run time: 4.0 ms a call" in "\n".join(lines)
 
 
-def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
-    report = model(breaks=12)
+def test_what_trying_a_setting_showed_replaces_the_hint(report: Report) -> None:
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True},
                         verdict="verified", before=Counts(breaks=12), after=Counts(breaks=10))]  # fmt: skip
     cause = shown(report)["causes"][1]
@@ -150,8 +153,7 @@ def tried(break_: str, verdict: FixVerdict, reason: str = "") -> Fix:
     return Fix(id="x0", break_=break_, kind="setting", settings=settings, verdict=verdict, reason=reason)
 
 
-def test_what_was_refused_is_never_the_first_advice() -> None:
-    report = model(breaks=12)
+def test_what_was_refused_is_never_the_first_advice(report: Report) -> None:
     scalars = [b for b in report.breaks if setting_in(b.hints)]
     report.breaks = scalars
     report.summary.breaks = len(scalars)
@@ -171,8 +173,7 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     assert "--" not in str(advice(report)), "a script that is only observed has no such flags"
 
 
-def test_what_else_was_tried_in_vain_is_not_advised() -> None:
-    report = model(breaks=12)
+def test_what_else_was_tried_in_vain_is_not_advised(report: Report) -> None:
     branch = next(b for b in report.breaks if not setting_in(b.hints))
     assert "or, for an `if`, use `torch.where` or" in shown(report)["causes"][0]["fix"]
     before = branch.type, branch.hints
@@ -218,8 +219,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert "Avoid `globals`." in [c["fix"] for c in shown(report)["causes"]]
 
 
-def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
-    report = model(breaks=12)
+def test_what_is_verified_is_done_first_and_the_rest_remains(report: Report) -> None:
     again = [r.frame for r in report.recompiles]
     removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
     report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes)]
@@ -303,8 +303,7 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     assert advice(report)["copies"] == copied == next(part["body"] for part in details if part["key"] == "fix")["copies"]
 
 
-def test_a_cause_says_from_how_many_frames_it_was_seen_but_not_that_it_costs_most() -> None:
-    report = model(breaks=12)
+def test_a_cause_says_from_how_many_frames_it_was_seen_but_not_that_it_costs_most(report: Report) -> None:
     [hit] = report.breaks[0].hits
     again = replace(report.frame(hit.frame), id="f99")  # another version of a function is not another frame
     report.frames.append(again)
@@ -316,8 +315,7 @@ def test_a_cause_says_from_how_many_frames_it_was_seen_but_not_that_it_costs_mos
     assert "costly" not in to_text(report), "what the program asks for comes last, whatever it costs"
 
 
-def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
-    report = model(breaks=12)
+def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried(report: Report) -> None:
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True})]
 
     def fix() -> str:
@@ -362,8 +360,7 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     assert "recompiles: at model.py:2 and 3 more places: another" in str(brief)
 
 
-def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
-    report = model(breaks=12)
+def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it(report: Report) -> None:
     scalars = [b.id for b in report.breaks if setting_in(b.hints)]
     report.breaks[0].first_call_only = True
     report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
@@ -389,8 +386,7 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
         (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "graph breaks 12 → 12"),
     ],
 )
-def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, words: str) -> None:
-    report = model(breaks=12)
+def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(report: Report, trial: Trial, words: str) -> None:
     before = Trial(breaks=12, skipped=2, graphs=20)
     report.trials = [before, replace(trial, harm=trial.harm or trial.no_gain_over(before))]
     found = advice(report)
@@ -489,8 +485,7 @@ def test_a_small_report_has_a_recommendation_once_something_was_measured_or_trie
     assert "<strong>Do this first:</strong> make the calls once" in report.to_html()
 
 
-def test_damage_is_said_also_where_notes_are_left_out() -> None:
-    report = model(breaks=12)
+def test_damage_is_said_also_where_notes_are_left_out(report: Report) -> None:
     report.notes = [f"note {n}: " + "words " * 30 for n in range(5)]
     assert [f"note {n}:" in to_text(report) for n in range(5)] == [True, True, False, False, False]
     report.origin, report.unread = "trace", {"record that is not JSON": 2}

@@ -11,29 +11,20 @@ from typing import Any
 
 import pytest
 import torch
+from real.small_models import EXPERTS, IDS, TEXT, of_transformers
 
 from dynascope.compiler.driver import explain
 from dynascope.widgets.model import view_model
 
 transformers = pytest.importorskip("transformers")
 
-SMALL = {
-    "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
-    "vocab_size": 99, "num_hidden_layers": 1, "pad_token_id": 0,
-}  # fmt: skip
-MAMBA = {"vocab_size": 99, "hidden_size": 32, "state_size": 8, "num_hidden_layers": 1}
-EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
 LINEAR = {"linear_num_value_heads": 2, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
-TWO = SMALL | {"num_hidden_layers": 2}
-HYBRID = TWO | LINEAR | EXPERTS
-#: model, its configuration, settings
-TEXT: list[tuple[str, str, dict[str, Any]]] = [
-    ("Gemma3ForCausalLM", "Gemma3TextConfig", TWO | {"layer_types": ["sliding_attention", "full_attention"]}),
-    ("Mamba2ForCausalLM", "Mamba2Config", MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 1, "chunk_size": 4}),
-    ("Qwen3NextForCausalLM", "Qwen3NextConfig", HYBRID | {"layer_types": ["linear_attention", "full_attention"]}),
-    ("RecurrentGemmaForCausalLM", "RecurrentGemmaConfig", SMALL | {"num_hidden_layers": 3, "lru_width": 32}),
-    ("RwkvForCausalLM", "RwkvConfig", {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "context_length": 32}),
-]
+#: model -> settings of its configuration
+MODELS: dict[str, dict[str, Any]] = {
+    "Gemma3ForCausalLM": TEXT | {"layer_types": ["sliding_attention", "full_attention"]},
+    "Qwen3NextForCausalLM": TEXT | LINEAR | EXPERTS | {"layer_types": ["linear_attention", "full_attention"]},
+    **{name: IDS[name] for name in ("Mamba2ForCausalLM", "RecurrentGemmaForCausalLM", "RwkvForCausalLM")},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +66,9 @@ def positions(nodes: list[Any]) -> list[list[int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "config", "settings"), TEXT, ids=[name for name, _, _ in TEXT])
-def test_models_of_text(model: str, config: str, settings: dict[str, Any]) -> None:
-    if not hasattr(transformers, model):
-        pytest.skip(f"this transformers has no {model}")
-    made = getattr(transformers, model)(getattr(transformers, config)(**settings))
-    drawn(made, input_ids=torch.randint(3, 90, (1, 8)))
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_text(name: str) -> None:
+    if not hasattr(transformers, name):
+        pytest.skip(f"this transformers has no {name}")
+    model, inputs = of_transformers(name, MODELS[name], "input_ids")
+    drawn(model, **inputs)
