@@ -1,4 +1,4 @@
-"""What every test has: settings that keep the machine's own out, and CI's rule that nothing is left out."""
+"""What every test has: settings that keep the machine's own out, and which tests only `make test-all` runs."""
 
 from __future__ import annotations
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 NOT_OURS = {".git", ".venv", "build", "dist", "__pycache__", "node_modules", ".ipynb_checkpoints", ".hypothesis"}
 
@@ -21,6 +28,11 @@ def project_files(root: Path) -> list[str]:
         folders[:] = [f for f in folders if f not in NOT_OURS and not f.endswith((".egg-info", "_cache"))]
         found += [(Path(folder) / f).relative_to(root).as_posix() for f in files]
     return found
+
+
+def pyproject(root: Path) -> dict[str, Any]:
+    """What stands in pyproject.toml."""
+    return tomllib.loads((root / "pyproject.toml").read_text())
 
 
 def copy_project(root: Path, to: Path) -> Path:

@@ -33,7 +33,7 @@ def test_pages_are_tests_and_failures_name_the_place(make: Maker, tmp_path: Path
     assert sum(1 for case in cases if case.find("failure") is not None) == 1
 
 
-MODELS = """
+OWN_TESTS = """
 import pytest
 import torch
 
@@ -44,13 +44,7 @@ def two(x):
 
 one_compiled = torch.compile(lambda x: x.sin() + 1, backend="eager")
 two_compiled = torch.compile(two, backend="eager")
-"""
 
-
-def test_expectations_in_a_projects_own_tests(tmp_path: Path) -> None:
-    (tmp_path / "test_models.py").write_text(
-        MODELS
-        + """
 def test_holds(dynascope_expect):
     with dynascope_expect("graphs=1,breaks=0", skipped=0) as recording:
         one_compiled(torch.ones(3))
@@ -86,7 +80,10 @@ def test_no_count(dynascope_expect):
     with dynascope_expect("nonsense=0"):
         one_compiled(torch.ones(3))
 """
-    )
+
+
+def test_expectations_in_a_projects_own_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_models.py").write_text(OWN_TESTS)
     out = pytest_in(tmp_path, "-p", "no:logging").stdout  # pytest shows torch's trace as logs
     assert "5 failed, 2 passed" in out.splitlines()[-1], out
     errors = [line for line in out.splitlines() if line.startswith("E  ")]  # the summary below repeats them

@@ -34,6 +34,11 @@ def program(x: torch.Tensor) -> torch.Tensor:
     return looped(x)
 
 
+def frame(n: int, file: str = "m.py", **fields: str) -> Frame:
+    """The n-th frame, of a function `f` in line n."""
+    return Frame(id=f"f{n}", compile_id=f"{n}/0", name="f", code_name="f", file=file, line=n, **fields)  # type: ignore[arg-type]
+
+
 def rows(tree: list[Call]) -> list[tuple[int, str]]:
     return [(depth, call.name) for root in tree for depth, call in root.walk()]
 
@@ -83,9 +88,6 @@ def test_whose_file_it_is_shows_in_its_path() -> None:
 
 
 def test_the_library_of_the_model_is_the_package_of_most_functions_beside_torch() -> None:
-    def frame(n: int, file: str) -> Frame:
-        return Frame(id=f"f{n}", compile_id=f"{n}/0", name="f", code_name="f", file=file, line=n)
-
     site = "/v/lib/python3.12/site-packages"
     files = ["/home/a/train.py", *[f"{site}/torch/nn/linear.py"] * 3, f"{site}/timm/vit.py", f"{site}/timm/mlp.py"]
     files += [f"{site}/einops/core.py"]
@@ -98,9 +100,6 @@ def test_the_library_of_the_model_is_the_package_of_most_functions_beside_torch(
 
 
 def test_eager_code_belongs_to_the_function_that_was_skipped_there() -> None:
-    def frame(n: int, **fields: str) -> Frame:
-        return Frame(id=f"f{n}", compile_id=f"{n}/0", name="f", code_name="f", file="m.py", line=n, **fields)  # type: ignore[arg-type]
-
     def gap(frame: str, broken: str, ops: int) -> Segment:
         return Segment(kind="gap", lane="CPU", start=0.0, duration=1.0, label="", frame=frame, break_=broken, op_count=ops)
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import graphlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import printed_by
+from project_files import pyproject
 
 from tools.typecheck import assemble
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FOLDERS = ("compiler", "extension", "widgets")
 #: a folder with more modules than this has more than one subject
@@ -33,8 +28,7 @@ print(json.dumps({m: sorted(graph.find_modules_directly_imported_by(m)) for m in
 def test_no_module_imports_itself_through_others(root: Path, tmp_path: Path) -> None:
     """Imports in functions and imports for annotations count."""
     assemble(root, tmp_path)
-    done = subprocess.run([sys.executable, "-c", PRINT_IMPORTS], cwd=tmp_path, capture_output=True, text=True, check=True)
-    imports = json.loads(done.stdout)
+    imports = json.loads(printed_by("-c", PRINT_IMPORTS, folder=tmp_path))
     assert "dynascope.compiler.settings" in imports["dynascope.options"]
     try:
         graphlib.TopologicalSorter(imports).prepare()
@@ -55,7 +49,7 @@ def test_folders_are_small(root: Path) -> None:
 
 def test_the_contract_of_the_widgets_names_all_of_the_compiler(root: Path) -> None:
     """import-linter's `forbidden` names modules one by one; a new one must not be forgotten."""
-    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = pyproject(root)["tool"]["importlinter"]["contracts"]
     (forbidden,) = [c["forbidden_modules"] for c in contracts if c["type"] == "forbidden"]
     here = {p.stem for p in (root / "compiler").iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
     allowed = {"__init__", "formats", "parsing", "ranks", "report", "settings"}

@@ -17,14 +17,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from project_files import copy_project, project_files
+from project_files import copy_project, project_files, pyproject
 
 import dynascope
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 TOP = {"dynascope": "extension", "dynascope.compiler": "compiler", "dynascope.widgets": "widgets"}
 
@@ -40,7 +35,7 @@ def packages(root: Path) -> dict[str, str]:
 
 
 def test_the_package_list_is_complete(root: Path) -> None:
-    setuptools = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    setuptools = pyproject(root)["tool"]["setuptools"]
     names = list(packages(root))
     fix = f"pyproject.toml, [tool.setuptools]:\n\npackages = {json.dumps(names)}\n"
     assert sorted(setuptools["packages"]) == sorted(names), f"the list and the folders differ; write\n\n{fix}"
@@ -48,7 +43,7 @@ def test_the_package_list_is_complete(root: Path) -> None:
 
 
 def test_the_version_stands_in_two_places_which_agree(root: Path) -> None:
-    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == dynascope.__version__
+    assert pyproject(root)["project"]["version"] == dynascope.__version__
 
 
 def test_no_python_file_lies_outside_a_package(root: Path) -> None:
