@@ -35,6 +35,12 @@ class Clicks:
     def view(self) -> Any:
         return self.views[-1]
 
+    def press(self, kind: str, number: int = -1, **request: Any) -> Any:
+        """What another button sends, of the latest view or of the one with this number; the view."""
+        for heard in self.views[number]._callbacks:
+            heard({"kind": kind, **request})
+        return self.views[number]
+
     def send(self, settings: dict[str, Any] | None = None, regions: dict[str, str] | None = None) -> None:
         """What the button sends: changed settings, and {target: "error" or "allow"}."""
         wanted = [{"target": target, "set": to} for target, to in (regions or {}).items()]

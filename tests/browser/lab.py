@@ -248,16 +248,12 @@ class LabPage:
 
     def shot(self, name: str, selector: str | None = None) -> Path:
         """A screenshot, of the page or of one element, in build/shots."""
-        path = self.shot_path(name)
+        path = shot_path(name)
         if selector is None:
             self.page.screenshot(path=path)
         else:
             self.page.locator(selector).first.screenshot(path=path)
         return path
-
-    def shot_path(self, name: str) -> Path:
-        """Where a screenshot of this name belongs."""
-        return shot_path(name)
 
     # -- the file -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browser.lab import OpenLab
+from browser.lab import OpenLab, shot_path
 from browser.view_pages import ONE, START
 
 
@@ -16,16 +16,16 @@ def test_run_this_graph(open_lab: OpenLab) -> None:
     root = lab.cells().nth(1).locator(".dyn-widget")
     root.locator(".dyn-split .dyn-node[data-id='g1'] text").first.click()
     root.get_by_role("tab", name="Run alone").click()
-    root.locator(".dyn-detail").screenshot(path=lab.shot_path("lab-alone-before"))
+    root.locator(".dyn-detail").screenshot(path=shot_path("lab-alone-before"))
     root.get_by_role("button", name="Run this graph").click()
     expect(root.locator(".dyn-run")).to_contain_text("inductor", timeout=60_000)
     expect(root.locator(".dyn-run")).to_contain_text("On CPU")
     expect(root.get_by_role("button", name="Run it again")).to_be_visible()
     assert root.get_by_role("tab", name="Run alone").get_attribute("aria-selected") == "true"
-    root.locator(".dyn-detail").screenshot(path=lab.shot_path("lab-alone-figures"))
+    root.locator(".dyn-detail").screenshot(path=shot_path("lab-alone-figures"))
     root.get_by_role("tab", name="Graph", exact=True).click()
     expect(root.locator(".dyn-fxnode.dyn-hot").first).to_contain_text("%")
-    root.locator(".dyn-detail").screenshot(path=lab.shot_path("lab-alone-heat"))
+    root.locator(".dyn-detail").screenshot(path=shot_path("lab-alone-heat"))
     told = lab.python("run = report.graph('g1').run; print(len(run.ops), run.device, run.speed_up > 0)").split()
     assert told == ["2", "cpu", "True"]
     assert lab.execution_count(1) == count

@@ -11,7 +11,7 @@ import shutil
 import nbformat
 import pytest
 
-from browser.lab import ROOT, LabPage, OpenLab
+from browser.lab import ROOT, LabPage, OpenLab, shot_path
 
 IMAGES = ROOT / "examples" / "images"
 SET_UP = "import json\nimport torch\ntorch.set_num_threads(1)\n%load_ext dynascope"
@@ -48,7 +48,7 @@ def test_readme_pictures(shown: LabPage) -> None:
     for theme in ("light", "dark"):
         shown.theme(theme)
         shown.cells().nth(1).hover(position={"x": 5, "y": 5})
-        path = shown.shot_path(f"view-{theme}")
+        path = shot_path(f"view-{theme}")
         shown.cells().nth(1).screenshot(path=path)
         assert path.stat().st_size > 20_000
         if os.environ.get("DYNASCOPE_PICTURES"):
@@ -61,7 +61,7 @@ def test_run_time_picture(shown: LabPage) -> None:
     shown.run(2)
     view = shown.cells().nth(2).locator(".dyn-widget").last
     view.scroll_into_view_if_needed()
-    path = shown.shot_path("run-time")
+    path = shot_path("run-time")
     view.screenshot(path=path)
     assert path.stat().st_size > 20_000
     if os.environ.get("DYNASCOPE_PICTURES"):

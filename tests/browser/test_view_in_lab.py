@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from programs import COLUMNS
 
-from browser.lab import LabPage, Server
+from browser.lab import LabPage, Server, shot_path
 from browser.view_pages import MIXED, ONE, START, VIEWS, Shown, grave_faults, view_of
 
 
@@ -180,7 +180,7 @@ def test_no_text_leaves_its_box_and_axe_is_content(lab: LabPage, one: Shown, mix
         for name, shown in (("one", one), ("mixed", mixed)):
             assert shown.overflowing() == [], (name, theme, width)
             shown.root.scroll_into_view_if_needed()
-            shown.root.screenshot(path=lab.shot_path(f"lab-{name}-{theme}-{width}"))
+            shown.root.screenshot(path=shot_path(f"lab-{name}-{theme}-{width}"))
     assert grave_faults(lab.page, ".dyn-widget") == []
     lab.theme("light")
     lab.resize(1200, 1300)

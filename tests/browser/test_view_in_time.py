@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from browser.lab import OpenLab
+from browser.lab import OpenLab, shot_path
 from browser.view_pages import ONE, START, VIEWS, view_of
 
 #: a backend that takes its time for each graph, and more for later ones: a slow browser, too, interrupts it before the end
@@ -18,14 +18,11 @@ def slow_backend(module, inputs):
     return module.forward
 import torch._dynamo
 torch._dynamo.register_backend(slow_backend, name="slow_backend")"""
-LONG = (
-    """%%compile --backend slow_backend -o grown
+BREAKS = "".join(f"    x = x + {i}\n    torch._dynamo.graph_break()\n" for i in range(14))
+LONG = f"""%%compile --backend slow_backend -o grown
 def long(x):
-"""
-    + "".join(f"    x = x + {i}\n    torch._dynamo.graph_break()\n" for i in range(14))
-    + """    return x
+{BREAKS}    return x
 long(torch.ones(4))"""
-)
 
 
 def test_the_view_grows_and_an_interrupt_leaves_a_correct_partial_report(open_lab: OpenLab) -> None:
@@ -41,7 +38,7 @@ def test_the_view_grows_and_an_interrupt_leaves_a_correct_partial_report(open_la
     root.locator(".dyn-split .dyn-k-break").first.click()
     expect(root.locator(".dyn-detail")).to_contain_text("Graph break torch._dynamo.graph_break()")
     assert progress.is_visible()
-    root.screenshot(path=lab.shot_path("lab-growing"))
+    root.screenshot(path=shot_path("lab-growing"))
     before = root.locator(".dyn-brow").count()
     expect(root.locator(".dyn-brow").nth(before)).to_be_visible(timeout=10_000)
     lab.interrupt()
@@ -89,4 +86,4 @@ def test_after_a_kernel_restart_nothing_looks_alive_and_the_view_can_still_be_re
     assert "Graph 1" in shown.detail()
     shown.root.get_by_label("search the split graph by name or line").fill("graph_break")
     assert "found" in shown.root.locator(".dyn-found").inner_text()
-    shown.root.screenshot(path=lab.shot_path("lab-kernel-gone"))
+    shown.root.screenshot(path=shot_path("lab-kernel-gone"))

@@ -77,16 +77,9 @@ PRINTS = """
         print("half way", y.sum())
         return y + 1
     """
-BRANCH = """
-    import torch
-
-    def f(x):
-        if x.sum() > 0:
-            y = x * 2
-        else:
-            y = x * 3
-        return y + 1
-    """
+IF_ELSE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+WHERE = "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+BRANCH = f"import torch\n\ndef f(x):\n{IF_ELSE}    return y + 1\n"
 
 
 def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
@@ -482,8 +475,6 @@ def test_only_what_is_wrong_itself_is_refused_where_it_was_compared_at_the_end(m
 
 # -- the patch -----------------------------------------------------------------------------------------------------------
 
-BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
-AFTER = "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
 SCRIPT = """import torch
 {}
 NAME = "a\fb"
@@ -507,8 +498,8 @@ if __name__ == "__main__":
     ],
 )
 def test_what_is_applied_keeps_layout_line_ends_and_the_byte_order_mark(change: Callable[[str], str], script: Path) -> None:
-    before = change(SCRIPT.format("", BEFORE)).encode()
-    after = change(SCRIPT.format("\ntorch._dynamo.config.reorderable_logging_functions.add(print)\n", AFTER)).encode()
+    before = change(SCRIPT.format("", IF_ELSE)).encode()
+    after = change(SCRIPT.format("\ntorch._dynamo.config.reorderable_logging_functions.add(print)\n", WHERE)).encode()
     script.write_bytes(before)
     with torch._dynamo.config.patch(reorderable_logging_functions=set()):
         assert main(["fix", "--fix-seconds", "600", "-o", "report.json", "--apply", "script.py"]) == 0
@@ -701,23 +692,19 @@ def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
 
 def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
     with planting.failing_source(RecursionError()):
-        report = fix(make(BRANCH.replace("def", "@torch._dynamo.error_on_graph_break(True)\n    def")).f, torch.ones(3))
+        report = fix(make(BRANCH.replace("def", "@torch._dynamo.error_on_graph_break(True)\ndef")).f, torch.ones(3))
     assert report.fix_set.after.breaks == 0
     assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)
 
 
-LOSSY = """
-    def rounded(x, by):
-        return x * by if torch.compiler.is_compiling() else x
+LOSSY = f"""
+def rounded(x, by):
+    return x * by if torch.compiler.is_compiling() else x
 
-    def f(x):
-        x = rounded(x, 1.01)
-        if x.sum() > 0:
-            y = x * 2
-        else:
-            y = x * 3
-        return y
-    """
+def f(x):
+    x = rounded(x, 1.01)
+{IF_ELSE}    return y
+"""
 
 
 def test_a_fix_that_the_backend_gets_wrong_for_the_recorded_inputs_is_not_said_to_be_a_matter_of_opinion(make: Make) -> None:
@@ -740,8 +727,7 @@ def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(m
     assert (done.title, done.verdict) == ("Choose with torch.where", "verified")
     assert done.reason.startswith("agrees with eager (or with the unchanged compiled program, where that differs from eager)")
     assert "when it is compiled with aot_eager (with the recorded inputs: values differ: the value: " in done.reason
-    branch = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
-    with planting.only(planting.Planted("wrong", branch, "    y = x * 2.01\n")):
+    with planting.only(planting.Planted("wrong", IF_ELSE, "    y = x * 2.01\n")):
         [refused] = fix(make(LOSSY).f, torch.ones(3)).fixes or ()
     assert refused.verdict == "refused"
     fails = make("def f(x):\n    return torch.nn.functional.mse_loss(x, x * 2) * x.sum().item()\n")

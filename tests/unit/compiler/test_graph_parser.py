@@ -53,13 +53,7 @@ def indices_and_keywords(x: torch.Tensor) -> Any:
     return {"a": (y, chosen), "b": [z.real, torch.split(x, [1, 2])[1], torch.vmap(torch.sin)(x)]}
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        a_local_named_output, an_argument_named_output, lists_of_tensors, indices_and_keywords,
-    ],
-    ids=lambda f: f.__name__,
-)  # fmt: skip
+@pytest.mark.parametrize("function", [a_local_named_output, an_argument_named_output, lists_of_tensors, indices_and_keywords])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., Any], dynamic: bool) -> None:
     captured: list[Any] = []

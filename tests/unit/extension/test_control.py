@@ -214,12 +214,11 @@ def test_a_run_again_that_exits_leaves_the_kernel_alive(shell: Any, kernel: Any)
 
 def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any, kernel: Any) -> None:
     shell("%%compile", *CELL)
-    (heard,) = kernel.view()._callbacks
-    heard({"kind": "run_again", "settings": {}, "regions": []})
-    heard({"kind": "run_again", "settings": {}, "regions": []})
+    kernel.press("run_again", settings={}, regions=[])
+    kernel.press("run_again", settings={}, regions=[])
     assert "already queued" in kernel.view().status["text"]
     assert len(kernel.loop.queued) == 1
-    heard({"kind": "stop"})
+    kernel.press("stop")
     before = dynascope.last()
     kernel.loop.run()
     assert dynascope.last() is before
@@ -229,8 +228,8 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
 def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shell("%%compile", *CELL)
     shell("%%compile", "x + 2")
-    kernel.views[0]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})
-    kernel.views[1]._callbacks[0]({"kind": "stop"})
+    kernel.press("run_again", 0, settings={}, regions=[])
+    kernel.press("stop", 1)
     assert "this view has nothing running" in kernel.views[1].status["text"]
     before = dynascope.last()
     kernel.loop.run()
@@ -238,9 +237,9 @@ def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, mon
 
     interrupted: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: interrupted.append(pid))
-    shell.ns["press_stop"] = lambda: kernel.views[1]._callbacks[0]({"kind": "stop"})
+    shell.ns["press_stop"] = lambda: kernel.press("stop", 1)
     shell("%%compile", "press_stop()", "x + 1")
-    kernel.views[2]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})
+    kernel.press("run_again", 2, settings={}, regions=[])
     kernel.loop.run()
     assert interrupted == [], "Stop of one view interrupts no run of another"
 

@@ -20,13 +20,6 @@ def a_run(shell: Any, kernel: Clicks) -> None:
     shell("%%compile --backend eager -o report", *CELL)
 
 
-def click(kernel: Clicks, graph: str) -> Any:
-    """What the button of a graph sends; the view."""
-    for heard in kernel.view()._callbacks:
-        heard({"kind": "run_graph", "graph": graph})
-    return kernel.view()
-
-
 def run_part(view: Any, graph: str) -> Any:
     return next(p["body"] for p in view.content["details"][graph]["parts"] if p["key"] == "run")
 
@@ -35,7 +28,7 @@ def test_the_figures_come_into_report_view_and_output(shell: Any, kernel: Clicks
     report, before = dynascope.last(), shell.ip.execution_count
     state, names = torch.random.get_rng_state(), set(shell.ns)
     assert not run_part(kernel.view(), "g1")["ran"]
-    view = click(kernel, "g1")
+    view = kernel.press("run_graph", graph="g1")
     kernel.loop.run()
     assert dynascope.last() is report is shell.ns["report"]
     assert report.graph("g1").run.backend == "inductor"
@@ -48,21 +41,20 @@ def test_the_figures_come_into_report_view_and_output(shell: Any, kernel: Clicks
 
 
 def test_a_click_only_queues_and_can_be_taken_back(kernel: Clicks) -> None:
-    view = click(kernel, "g0")
+    view = kernel.press("run_graph", graph="g0")
     assert view.busy
     assert "queued" in view.status["text"]
-    click(kernel, "g1")
+    kernel.press("run_graph", graph="g1")
     assert "already queued" in view.status["text"]
     assert len(kernel.loop.queued) == 1
-    for heard in view._callbacks:
-        heard({"kind": "stop"})
+    kernel.press("stop")
     kernel.loop.run()
     assert [g.run for g in dynascope.last().graphs] == [None, None]
     assert not view.busy
 
 
 def test_what_cannot_be_is_said(kernel: Clicks) -> None:
-    view = click(kernel, "g9")
+    view = kernel.press("run_graph", graph="g9")
     kernel.loop.run()
     assert "g9 could not be run on its own: KeyError" in view.status["text"]
     assert (view.status["kind"], view.busy) == ("error", False)
@@ -70,6 +62,6 @@ def test_what_cannot_be_is_said(kernel: Clicks) -> None:
 
 def test_an_interrupt_ends_it_and_leaves_the_view_usable(kernel: Clicks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Report, "run_graph", Mock(side_effect=KeyboardInterrupt))
-    view = click(kernel, "g0")
+    view = kernel.press("run_graph", graph="g0")
     kernel.loop.run()
     assert (view.status["text"], view.busy) == ("interrupted", False)
