@@ -83,20 +83,22 @@ def stopwatch(name: str) -> float:
     return statistics.median(times)
 
 
+def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with a clock of its own."""
+
+    def call(*args: Any) -> Any:
+        start = time.perf_counter()
+        result = function(*args)
+        note(name, time.perf_counter() - start)
+        return result
+
+    watch()[name] = []
+    return call
+
+
 def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Keeps a function out of the compiler and times it with its own clock."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any) -> Any:
-            start = time.perf_counter()
-            result = function(*args)
-            note(name, time.perf_counter() - start)
-            return result
-
-        watch()[name] = []
-        return torch.compiler.disable(timed)
-
-    return decorate
+    """Keeps a function out of the compiler and times it."""
+    return lambda function: torch.compiler.disable(timed(name, function))
 
 
 # -- 1. known parts ---------------------------------------------------------------------------------------------
@@ -140,15 +142,7 @@ def stopwatch_backend(backend: str) -> Callable[..., Any]:
 
     def compile_watched(graph: Any, inputs: Any) -> Any:
         name = f"graph {sum(n.startswith('graph') for n in watch())}"
-        compiled, watch()[name] = compile_graph(graph, inputs), []
-
-        def run_graph(*args: Any) -> Any:
-            start = time.perf_counter()
-            result = compiled(*args)
-            note(name, time.perf_counter() - start)
-            return result
-
-        return run_graph
+        return timed(name, compile_graph(graph, inputs))
 
     return compile_watched
 
