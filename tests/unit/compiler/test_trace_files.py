@@ -93,7 +93,10 @@ def callers(report: Report) -> list[Any]:
 
 
 def assert_alike(live: Report, file: Report) -> None:
-    """From Python 3.13 on, a traceback does not mark every call: a column may be unknown in a file, but never wrong."""
+    """Both tell the same.
+
+    From Python 3.13 on, a traceback does not mark every call: a column may be unknown in a file, but never wrong.
+    """
     for mine, its in zip(live.breaks, file.breaks, strict=True):
         if sys.version_info >= (3, 13) and its.column is None:
             mine.column = mine.end_line = mine.end_column = None
