@@ -50,6 +50,8 @@ WARM_BUDGET = 0.05
 SETTLE = 5
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
+#: where threads of the process waited for a core for a larger part of the time, other work on the machine makes calls longer
+_BUSY = 0.1
 #: where a call takes this many times as long under the profiler, it is not the profiler alone that makes it longer
 _DISTURBED = 10
 #: seconds between two words on how far a step of measuring is
@@ -183,6 +185,8 @@ class Measurement:
     compiled: list[float] = field(default_factory=list)
     #: seconds of each eager call
     eager: list[float] = field(default_factory=list)
+    #: for which part of the time threads of this process waited for a core, added up; 0: unknown, as outside Linux
+    waited: float = 0.0
     devices: list[str] = field(default_factory=list)
     #: ids of the compiles before anything was measured
     compiled_meanwhile: list[str] = field(default_factory=list)
@@ -265,6 +269,7 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
                 on_progress(f"{what}, call {number} of {max(number, warm_up + count)}")  # short ones may be more
             yield call
 
+    began, waited = time.perf_counter(), _seconds_waited()
     for count in turns:
         gc.collect(0)
         result.compiled += timed_calls(told(entry, "compiled calls"), wait, count, warm_up)
@@ -280,10 +285,20 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
         result.events += plain_events(trace)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
             result.eager += timed_calls(told(experiment.call.target, "eager calls"), wait, count, warm_up)
+    result.waited = (_seconds_waited() - waited) / (time.perf_counter() - began)
     compiled = caches.compiles() - known
     if compiled > 0:
         again = f"{plural(compiled, 'frame')} again{_why_compiled(compiled)}"
         result.notes.append(f"the measured calls compiled {again}: their times include compiling")
+
+
+def _seconds_waited() -> float:
+    """Seconds for which threads of this process could run, but had no core; 0 where the system does not tell."""
+    waited = 0
+    for task in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            waited += int(task.read_text().split()[1])
+    return waited * 1e-9
 
 
 def _why_compiled(count: int) -> str:
@@ -378,17 +393,20 @@ def _doubts(measured: Measurement) -> list[str]:
     profiled = statistics.median(measured.compiled) + measured.overhead()
     kinds = {"compiled": [min(low, profiled), high], "eager": quartiles(measured.eager)}
     found = [f"{kind} {time_text(low)} to {time_text(high)}" for kind, (low, high) in kinds.items() if high > UNEVEN * low]
-    return [f"the calls took very different times ({', '.join(found)}): the figures are rough"] if found else []
+    doubts = [f"the calls took very different times ({', '.join(found)})"] * bool(found)
+    doubts += ["threads had to wait for a core, as the machine was busy"] * (measured.waited > _BUSY)
+    return [f"{doubt}: the figures are rough" for doubt in doubts]
 
 
 def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payback, int | None]:
     """After how many calls compiling has paid off, or why there is no such number, from calls of both kinds."""
     eager, compiled = statistics.median(measured.eager), statistics.median(measured.compiled)
     gain = eager - compiled
-    lows, highs = zip(*map(quartiles, (measured.eager, measured.compiled)), strict=True)
     is_rough = bool(_doubts(measured))
-    apart = max(lows) > min(highs) * (UNEVEN if is_rough else 1) and -measured.overhead() <= abs(gain)
-    if not apart and (is_rough or abs(gain) > _CLEAR * eager):
+    range_of = (lambda times: (min(times), max(times))) if is_rough else quartiles
+    lows, highs = zip(*map(range_of, (measured.eager, measured.compiled)), strict=True)
+    apart = max(lows) > min(highs) and -measured.overhead() <= abs(gain)
+    if measured.waited > _BUSY or (not apart and (is_rough or abs(gain) > _CLEAR * eager)):
         return "unclear", None
     if gain <= _CLEAR * eager:
         return "slower" if gain < -_CLEAR * eager else "no gain", None

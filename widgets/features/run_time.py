@@ -28,7 +28,7 @@ SHARES = {
 }
 #: whether compiled code is faster, where no number says so
 _VERDICTS = {"slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
-             "faster": "compiling makes it faster", "unclear": "these times vary too much for a verdict"}  # fmt: skip
+             "faster": "compiling makes it faster", "unclear": "these times are too uncertain for a verdict"}  # fmt: skip
 
 
 class TimeSegment(TypedDict):

@@ -164,7 +164,7 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     busy = profiles.Measurement(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
     found = profiled(busy)
     assert (found.verdict.payback, found.verdict.payback_calls) == ("unclear", None)
-    assert "these times vary too much" in verdict_words(found)
+    assert "these times are too uncertain" in verdict_words(found)
     assert "times as fast" not in verdict_words(found)
     sped_up = profiles.Measurement(events=[call], compiled=[0.3] * 5, eager=[0.2] * 5)  # it takes 1 ms under the profiler
     assert profiled(sped_up).verdict.payback == "unclear"
@@ -173,8 +173,15 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert (found.verdict.payback, len(found.notes)) == ("slower", 1), "it is quicker under the profiler, as nothing can be"
     busy.eager = [second + 1 for second in busy.eager]
     assert ": compiling makes it faster; no" in verdict_words(profiled(busy)), "half of them differ widely"
+    busy.eager[0] = 3e-2
+    assert ": these times are too uncertain for a verdict" in verdict_words(profiled(busy)), "a call of each kind is like the others"
     busy.compiled = [1e-3] * 5
+    busy.eager[0] = busy.eager[1]
     assert re.search(r"times as fast; compiling pays for itself after \d calls;", verdict_words(profiled(busy)))
+    busy.waited = 0.5
+    assert profiled(busy).verdict.payback == "unclear"
+    assert profiled(busy).notes == ["threads had to wait for a core, as the machine was busy: the figures are rough"]
+    busy.waited = 0.0
     # it took time to compile, and runs outside of the measured call
     assert verdict_words(profiled(busy, "compiled")).endswith("times as fast; no compiled graph runs in it")
 
