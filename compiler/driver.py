@@ -209,8 +209,8 @@ class Run:
                 least = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
                 seconds = least if self._fix.fix_seconds is None else self._fix.fix_seconds
                 search = Search(
-                    Trials(self.calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
-                    is_whole=refusal(report, self.calls) is None, on_progress=show,
+                    Trials(self.calls.kept, self._fix, cells, later=self.calls.later), report, seconds=seconds,
+                    profiled=profiled, is_whole=refusal(report, self.calls) is None, on_progress=show,
                 )  # fmt: skip
                 found = self.user_code(search.run)
             elif (report.breaks or report.summary.skipped) and not self.calls.refusals:

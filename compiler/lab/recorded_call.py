@@ -525,8 +525,8 @@ def _is_data(value: Any) -> bool:
 _ENTRY = "_dynascope_entry"
 
 
-#: at most this many calls are kept
-MOST_CALLS = 8
+#: at most this many calls are kept, and this many more of each target that compiled nothing
+MOST_CALLS, MOST_LATER = 8, 3
 #: the arguments of at most this many calls are copied, in case the call compiles something
 MOST_COPIED = 50
 
@@ -534,7 +534,7 @@ MOST_COPIED = 50
 class CallRecorder:
     """Records calls of entry points: the last one, and those that may be kept to be traced again.
 
-    These are the first call of each target, and the later ones that compile something.
+    These are the first call of each target, and the later ones that compile something; `later` has the next that do not.
     """
 
     def __init__(self, warn: Say, *, keeps: bool, has_last: bool) -> None:
@@ -549,6 +549,7 @@ class CallRecorder:
         #: the latest cell's statements, while they run
         self.outer: RecordedCall | None = None
         self.kept: list[RecordedCall] = []
+        self.later: list[RecordedCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
         #: the numbers of the compiles, counted from Dynamo's last reset, that need not be repeated or that a copied call made
@@ -630,6 +631,8 @@ class CallRecorder:
                 self.refusals.append(call.refusal)
             else:
                 self.kept.append(call)
+        elif call is not None and sum(other.target is call.target for other in self.later) < MOST_LATER:
+            self.later.append(call)
 
     def choose(self, *, statements: bool) -> None:
         """End the run: repeat what statements that were given up have called, or else the statements themselves, not both."""
@@ -637,6 +640,8 @@ class CallRecorder:
         self.is_whole = not self._was_reset and self.repeatable.issuperset(range(self._started, caches.compiles()))
         outer = [call.outer for call in self.kept]
         self.kept = [call for call in self.kept if (call.outer not in self.kept if statements else call not in outer)]
+        targets = [call.target for call in self.kept]
+        self.later = [call for call in self.later if call.refusal is None and call.target in targets]
 
     def _look_for_reset(self) -> None:
         """Compiles are numbered anew after a reset; if calls went before it, what each compiled can no longer be told."""

@@ -38,7 +38,7 @@ def try_hints(report: Report, calls: CallRecorder, settings: Settings, cells: Ce
     if (why_not := refusal(report, calls) if report.own_breaks else "the report has no graph breaks") is not None:
         notes.append(f"second call: not traced: {why_not}")
         return
-    trials = Trials(calls.kept, settings, cells, numbers=False)
+    trials = Trials(calls.kept, settings, cells, later=calls.later, numbers=False)
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
@@ -55,7 +55,7 @@ def try_hints(report: Report, calls: CallRecorder, settings: Settings, cells: Ce
             say(f"tracing the calls again with {name} ({number} of {len(hinted)})")
             ran, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report, best.breaks or 0)
             trial.harm = trial.harm or trial.no_gain_over(best)
-            if trial.harm is None and ((other := _difference(trials, ran)) or ran.compiled_again):
+            if trial.harm is None and ((other := _difference(trials, ran)) or ran.compiled_again or ran.compiled_later):
                 before = trials.run(Plan(settings=best.settings), QUICK)  # without the setting
                 again = ran.compiles_more_than(before)
                 trial.harm = again if other is None or _difference(trials, before) else other

@@ -103,7 +103,8 @@ def latest_compiles(count: int) -> list[tuple[str, str, str]]:
     Those to which the compiler has given no name are left out.
     """
     with if_present("torch's metrics of compiles"):
-        latest = [m for m in list(loaded("torch._dynamo.utils").get_compilation_metrics())[-count:] if m.co_name]
+        # `[-0:]` would be all
+        latest = [m for m in list(loaded("torch._dynamo.utils").get_compilation_metrics())[-count or sys.maxsize :] if m.co_name]
         return [(str(m.compile_id), str(m.co_name), str(getattr(m, "recompile_reason", None) or "")) for m in latest]
     return []
 

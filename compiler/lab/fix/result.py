@@ -27,8 +27,9 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
     total = sum(kept.calls[id] for id in {*map(target_id, targets)})
-    if len(kept.kept) < total and any(fix.chosen for fix in found.fixes):
-        was = f"{plural(len(kept.kept), 'call')} of {total} repeated"
+    repeated = len(kept.kept) + len(kept.later)
+    if repeated < total and any(fix.chosen for fix in found.fixes):
+        was = f"{plural(repeated, 'call')} of {total} repeated"
         found.notes.append(f"{was}: with the fixes, the others may break or compile again")
     programs = found.fixed or [FixedProgram(Plan(), found.before.counts)]
     sets = [_fix_set(program, found, report, targets, cells) for program in programs]

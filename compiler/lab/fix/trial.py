@@ -59,6 +59,8 @@ class TrialResult:
     #: names of what is still compiled when a call is made for the fourth time in a row, with what it changed, and the guards
     compiled_again: list[str] = field(default_factory=list)
     guards: dict[str, str] = field(default_factory=dict)
+    #: names of what the later calls compile after that
+    compiled_later: list[str] = field(default_factory=list)
     #: whether calls in a row compile more than each of them alone: they change what they guard; None: unknown
     varies: bool | None = None
     #: median seconds of the profiled call; None: it was not timed, or cannot be
@@ -75,36 +77,41 @@ class TrialResult:
         )  # fmt: skip
 
     def compiles_more_than(self, before: TrialResult) -> str | None:
-        """What the fourth of four equal calls compiles, and did before, as a clause; None if it is no more than before.
+        """What equal calls in a row, or later calls of the run, compile, and did not before, as a clause; None: nothing.
 
-        That it compiled nothing before is not told: perhaps the earlier calls of the trial have reached the recompile limit.
+        That they compiled nothing before is not told: perhaps the earlier calls of the trial have reached the recompile limit.
         That is no excuse for the change: at the limit, what it has moved into the function runs eagerly, too.
         """
-        if not Counter(self.compiled_again) - Counter(before.compiled_again):
-            return None
-        now, was = (
-            listed([name + f" ({n} times)" * (n > 1) for name, n in Counter(names).items()], 3)
-            for names in (self.compiled_again, before.compiled_again)
-        )
-        return f"the fourth of four equal calls in a row compiles {now}" + f"; without it, {was}" * bool(was)
+        for who, now, was in (
+            ("the fourth of four equal calls in a row compiles", self.compiled_again, before.compiled_again),
+            ("later calls of the run, which compiled nothing, then compile", self.compiled_later, before.compiled_later),
+        ):
+            if Counter(now) - Counter(was):
+                named, known = (
+                    listed([name + f" ({n} times)" * (n > 1) for name, n in Counter(names).items()], 3) for names in (now, was)
+                )
+                return f"{who} {named}" + f"; without it, {known}" * bool(was)
+        return None
 
 
 class Trials:
     """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled.
 
+    `later`: more calls, which compiled nothing: of them, only what they compile is observed.
     `numbers`: with the numbers in modules as they were before each recorded call, and not as the program has left them.
     """
 
     def __init__(
-        self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None, *, numbers: bool = True
-    ) -> None:
-        self.calls, self._numbers = calls, numbers
+        self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None,
+        *, later: Sequence[RecordedCall] = (), numbers: bool = True,
+    ) -> None:  # fmt: skip
+        self.calls, self._later, self._numbers = calls, later, numbers
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
         #: whether one of the calls computes in half precision or less
         self._has_low_precision = False
-        self._states = {id(call): SideState(call) for call in calls}
+        self._states = {id(call): SideState(call) for call in (*calls, *later)}
         #: what `seconds` compiles with: those of the run, but nothing is measured, and a break is never an error
         self._timed = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
         #: settings of Dynamo that fullgraph implies
@@ -214,6 +221,12 @@ class Trials:
                 for call in self.calls:
                     run(call, RECORDED)
                 ran.varies = caches.compiles() > known
+                counts.in_a_row, known = False, caches.compiles()
+                for call in self._later:
+                    run(call, RECORDED)
+                ran.compiled_later = [
+                    compiled_name(user_name(name), name) for _, name, _ in caches.latest_compiles(caches.compiles() - known)
+                ]
                 of = {(f.compile_id or "").rpartition("/")[0]: f.name for f in ran.report.frames}
                 for id, name, reason in counts.compiled_again:
                     named, guard = compiled_name(of.get(id.rpartition("/")[0], user_name(name)), name), failed_guard(reason)

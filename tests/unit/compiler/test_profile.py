@@ -174,7 +174,9 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     busy.eager = [second + 1 for second in busy.eager]
     assert ": compiling makes it faster; no" in verdict_words(profiled(busy)), "half of them differ widely"
     busy.eager[0] = 3e-2
-    assert ": these times are too uncertain for a verdict" in verdict_words(profiled(busy)), "a call of each kind is like the others"
+    assert ": these times are too uncertain for a verdict" in verdict_words(profiled(busy)), (
+        "a call of each kind is like the others"
+    )
     busy.compiled = [1e-3] * 5
     busy.eager[0] = busy.eager[1]
     assert re.search(r"times as fast; compiling pays for itself after \d calls;", verdict_words(profiled(busy)))
