@@ -1,5 +1,7 @@
 """Compiles a cell's entry points (the functions and `nn.Module` classes that it defines) where its own statements call them.
 
+A module that contains one of such a class is an entry point, too.
+
 Every name stays bound to the plain object, and nothing is put into the user's namespace, not even while the cell runs.
 Instead each call `F(...)` in the cell's own statements is compiled as `(<entry points> @ F)(...)`, where `<entry points>` is a
 constant of the code object: an `EntryPoints`, whose `@` returns the compiled entry point of F, or F itself if it has none.  The
@@ -67,7 +69,7 @@ class EntryPoints:
             name = self._name_of_definition(target)
             if name is None:
                 name = self._name_of_other(target, parts[0], parts[-1])
-                if name is None or not self._compiles_others:
+                if name is None or not (self._compiles_others or self._has_own_part(target)):
                     if name is not None and name not in self.uncompiled and self._is_found_by(name, parts[0]):
                         self.uncompiled.append(name)
                     return callee
@@ -95,6 +97,10 @@ class EntryPoints:
         else:
             is_own = type(target.__func__) is FunctionType and target.__func__.__code__.co_filename == self._cell.file
         return kind.__name__ if is_own else None
+
+    def _has_own_part(self, target: Any) -> bool:
+        """Whether this is a module that contains one of a class of the cell, such as an `nn.Sequential`."""
+        return is_module(target) and any(self._name_of_definition(part) is not None for part in target.modules())
 
     def _name_of_other(self, target: Any, owner: Any, function: Any) -> str | None:
         """The name of a module, of a module's method or of a function or method of the user's; None for anything else.
