@@ -103,8 +103,8 @@ def latest_compiles(count: int) -> list[tuple[str, str, str]]:
     Those to which the compiler has given no name are left out.
     """
     with if_present("torch's metrics of compiles"):
-        # `[-0:]` would be all
-        latest = [m for m in list(loaded("torch._dynamo.utils").get_compilation_metrics())[-count or sys.maxsize :] if m.co_name]
+        metrics = list(loaded("torch._dynamo.utils").get_compilation_metrics())
+        latest = [m for m in metrics[max(len(metrics) - count, 0) :] if m.co_name]
         return [(str(m.compile_id), str(m.co_name), str(getattr(m, "recompile_reason", None) or "")) for m in latest]
     return []
 
