@@ -44,9 +44,11 @@ def try_hints(report: Report, calls: CallRecorder, settings: Settings, cells: Ce
     try:
         say("tracing the calls again")
         second, best = _traced(trials, Plan(), report, len(report.own_breaks) - 1)
-        best.harm = "calls in a row compile code that each alone does not" if second.varies else best.harm
+        if second.varies:
+            which = listed(second.counts.compiled_again, 3)
+            best.harm = "calls in a row go on compiling" + f" {which}" * bool(which)
         if best.harm is not None:
-            notes.append(f"second call: not traced: traced again, {best.harm}")
+            notes.append(f"second call: not compared: when the calls are traced again, {best.harm}")
             return
         annotate_second_call(report, second.report, calls)
         report.trials = [best]

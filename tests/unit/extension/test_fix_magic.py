@@ -252,7 +252,7 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     assert "in eager mode" not in text, "eight more calls lead to it again"
     text = " ".join(str(shell.report("%%compile --second-call --backend eager", *cell)).split())
     assert "in eager mode" not in text
-    assert "second call: not traced: traced again, calls in a row compile code that each alone does not" in text
+    assert "second call: not compared: when the calls are traced again, calls in a row go on compiling" in text
     cell = ("@torch.compile(backend='eager')", "def own(x): return print('no part of what is repeated') or x", "own(f(x))")
     for option, told in ("--second-call", "not traced: not all that was"), ("--fix", "for what does not come back"):
         text = " ".join(str(shell.report(f"%%compile {option}", "def f(x): return x + 1", "x = torch.ones(1)", *cell)).split())
