@@ -271,20 +271,19 @@ def without_stack(reason: str) -> str:
 
 #: a value as guards print it: what else stands there is an expression, of other values
 _VALUE = r"-?\d[\w.]*(?:(?<=e)[-+]\d+)?|-?inf|True|False|[\[{].*[\]}]|\([^a-ik-z]*\)|'[^']*'|\"[^\"]*\"|torch\.\w+|device\(.*\)"
+#: what of a tensor torch compares in the same words
+_COMPARED: tuple[FailedGuardKind, ...] = "size", "dtype", "rank", "stride"
 #: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
 #: value; for another object, `a` is the type of the expected one; for a range, `a` and `b` are its ends; for a new attribute,
 #: `b` is its name; for global state, `n` is what changed
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
-    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\w+)"), "size"),
-    (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),
-    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "rank"),
-    (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\w+)"),
-     "stride"),
+    *((re.compile(rf"tensor '(?P<n>.+?)' {kind} mismatch(?: at index (?P<i>\d+))?\. expected (?P<a>\S+), actual (?P<b>\w+)"),
+       kind) for kind in _COMPARED),
     (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch(?:\. expected requires_grad=(?P<a>0|False))?"), "requires_grad"),
-    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"), "tensor class"),
+    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?\)), actual (?P<b>.+?\))"), "tensor class"),
     (re.compile(r"Unexpected recompilation: runtime guards failed"), "none found"),
     (re.compile(r"^Cache line invalidated because (?P<n>.+) got deallocated"), "freed"),
-    (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
+    (re.compile(r"tensor '(?P<n>.+?)' (?:Tensor )?device (?:index )?mismatch"), "device"),
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?:<class ')?(?P<b>[^'>]+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
     (re.compile(r"^CodeGuardAccessor: Not a function on (?P<n>.+)\.__code__"), "type"),

@@ -59,9 +59,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
         (
-            "0/1: tensor 'x' dispatch key set mismatch. expected DispatchKeySet(CPU, B, A), actual DispatchKeySet(CPU, C)",
-            "x had other dispatch keys: A only before, B only before, C only now",
+            "tensor 'x' dispatch key set mismatch. expected DispatchKeySet(A, B, C), actual DispatchKeySet(A, D). Guard failed",
+            "x had other dispatch keys: B only before, C only before, D only now",
         ),
+        ("0/0: tensor 'x' Tensor device index mismatch. Expected device index to be 0, actual 1", "x was on another device"),
         ("0/0: expected type of 'L['x']' to be a tensor type, ' but found <class 'm.P'>", "x is of another class now: m.P"),
         ("0/0: CodeGuardAccessor: Not a function on L['act'].__code__", "act had another type"),
         (
@@ -109,7 +110,7 @@ def test_two_classes_of_one_name_are_not_said_to_be_one() -> None:
 
 
 def test_a_dtype_and_a_size_end_before_the_sentence_does() -> None:
-    guard = failed_guard("0/0: tensor 'w' size mismatch at index 0. expected 4, actual 2. Guard failed on a parameter")
+    guard = failed_guard("tensor 'w' size mismatch at index 0. expected 4, actual 2. Guard failed on a parameter, set a.b = 1.")
     assert (guard.kind, guard.before, guard.now) == ("size", "4", "2")
     guard = failed_guard("0/0: tensor 'x' dtype mismatch. expected Float, actual Double. It was cast")
     assert (guard.kind, guard.before, guard.now) == ("dtype", "Float", "Double")
