@@ -48,6 +48,12 @@ def f(x, n):
 def f(x, n):
     return x * n  # A
 """, "for n in (2, 3, 4, 5):\n    c(torch.ones(2), n)", (2, "value", "n", "A")),
+    "a float that a backend makes constant": _program("""import math
+def f(x, p):
+    return x * math.exp(-10 * p)  # A
+c = torch.compile(f, backend="aot_eager")
+c(torch.ones(2), 0.0); c(torch.ones(2), 0.25); c(torch.ones(2), 0.5)
+""", (2, "value", "p", "A"), (3, "value", "p", "A")),
     "a number in a helper": _called("""
 def helper(z, n):
     return z * n  # A

@@ -149,6 +149,8 @@ def _origin(file: str) -> GuardOrigin:
 _SIZE = re.compile(r"^(?P<tensor>.+)\.size\(\)\[(?P<dimension>\d+)\]$")
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 _BOUND = re.compile(r"^(?P<low>-?(?:\d\w*|int_oo)) <= (?P<a>.+)$|^(?P<b>.+) <= (?P<high>-?(?:\d\w*|int_oo))$")
+#: an equality that holds for only one value of a symbol
+_ONE_VALUE = re.compile(r"Eq\((?:[-+. \de]|[*/](?![*/]))*(?:s|zf)\d+(?:[-+. \de]|[*/](?![*/]))*, [-+.\de]+\)")
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
@@ -384,11 +386,13 @@ class Version:
             low, value, high = numbers  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
             text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
             return next((place for _, written, place in of_symbols if written == text), None)
-        if guard.kind in _OF_TENSORS:  # if its size was specialized to one value: where
-            symbol = self._written.get(_written(guard.source, guard.dimension)) if guard.kind == "size" else None
-            pinned = next((c for c in symbol.constraints if c.value is not None), None) if symbol is not None else None
-            if pinned is not None:
-                return Place(_stack_of(pinned), pinned.origin, pinned.asked_by)
+        # if it was specialized to one value: where; torch may say so later, too, without a line
+        symbol = self._written.get(_written(guard.source, guard.dimension)) if guard.kind in ("size", "value") else None
+        constraints = symbol.constraints if symbol is not None else []
+        pinned = next((c for c in constraints if c.value is not None or _ONE_VALUE.fullmatch(c.expression)), None)
+        if pinned is not None:
+            return Place(_stack_of(pinned), pinned.origin, pinned.asked_by)
+        if guard.kind in _OF_TENSORS:
             return next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
         every = chain(own, of_symbols, *self.made.values())
         return next((place for _, written, place in every if user_expression(written) == condition), None)
