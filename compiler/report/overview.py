@@ -6,8 +6,10 @@ each recompile.  In the tree, these frames are one node, below the node of the c
 Causes group the graph breaks and recompiles, so that one change may remove a whole group.  Breaks that occur only in the first
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
 hints name the same setting for them.  If the hints name none, they are grouped by type.  What is to be left comes last.
-Recompiles are in one group if their first failed guards are of the same kind; those for a new bound method of what changes are
-in the group of that change.  Recompiles in call after call, or up to the limit, come first, other recompiles after the breaks.
+Recompiles are in one group if guards of the same kind failed: if several failed in a recompile, the kind that failed in most
+versions decides, else the first; global state, of which others are versions, decides last.  Those for a new bound method of
+what changes are in the group of that change.  Recompiles in call after call, or up to the limit, come first, other recompiles
+after the breaks.
 If no times were measured, groups are ranked by the number of frames that they split or cause to run eagerly.
 """
 
@@ -182,12 +184,12 @@ class Cause:
     setting: str | None = None
     #: torch's type of the breaks; if they have another cause in common, the type of the first
     type: str = ""
-    #: for recompiles, the kind of the first guard that failed
+    #: for recompiles, the kind of the guards that failed; "length" is also that of what was empty
     guard: FailedGuardKind | None = None
     #: ids of the breaks, the most expensive first
     breaks: list[str] = field(default_factory=list)
-    #: ids of the recompiled frames
-    frames: list[str] = field(default_factory=list)
+    #: ids of the recompiled frames, each with the guards that failed, those of most versions first
+    frames: dict[str, list[FailedGuard]] = field(default_factory=dict)
     #: for each of the breaks, the functions and resume functions that run into it
     split: int = 0
     #: number of frames that run eagerly because of the breaks
@@ -251,13 +253,19 @@ def causes(report: ReportData) -> list[Cause]:
     code = {f.id: f.code for f in report.frames}
     limited = {code.get(r.frame, "") for r in report.recompiles if r.refused_by is not None}
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
-    for (failed, *_), recompile in again:
-        cause = groups.setdefault(("guard", failed.kind), Cause(kind="recompile", guard=failed.kind))
-        cause.frames.append(recompile.frame)
+    often = Counter(kind for kind, _ in {(_kind(guard), guard.compile_id) for guards, _ in again for guard in guards})
+    for guards, recompile in again:
+        first, *others = sorted(guards, key=lambda guard: (guard.kind == "global state", -often[_kind(guard)]))
+        cause = groups.setdefault(("guard", _kind(first)), Cause(kind="recompile", guard=_kind(first)))
+        cause.frames[recompile.frame] = [first, *others]
         cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
         if recompile.call is not None and (called := outermost.get(recompile.frame)):
-            cause.calls.add((called.file, called.line, failed.source or "", recompile.call))
+            cause.calls.add((called.file, called.line, first.source or "", recompile.call))
     return sorted(groups.values(), key=_rank)
+
+
+def _kind(guard: FailedGuard) -> FailedGuardKind:
+    return "length" if guard.kind == "not empty" else guard.kind
 
 
 def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:

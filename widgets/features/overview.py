@@ -12,12 +12,12 @@ from collections import Counter
 from itertools import groupby
 from typing import TypedDict
 
-from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report import Break, FailedGuard, Frame, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
 from dynascope.widgets.features.breaks import GENERAL, MOVES, advice, instead_of, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import is_at_limit, recompile_words
+from dynascope.widgets.features.recompiles import guard_words, is_at_limit
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
@@ -48,7 +48,8 @@ OWN_STATE = "where the compiled function itself changes it, change and read it o
 _GUARDS = {
     "size": ("another size", "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
     "value": ("another value",
-        "a float that only arithmetic with tensors reads can be a tensor; any other value may need a version of its own"),
+        "a number in arithmetic with tensors can be a tensor; what the compiled function itself changes, change and read "
+        "outside; any other value may need a version of its own"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
     "global state": ("a global setting of torch changed",
         "keep grad mode, autocast and whatever else differs the same in each call"),
@@ -156,8 +157,8 @@ class CauseWords:
         often = Counter(f.code for f in frames)
         #: those of the code that is compiled most often come first: one of them is the example
         self.frames: list[Frame] = sorted(frames, key=lambda f: -often[f.code])
-        again = {r.frame: r for r in self.report.recompiles if r.refused_by is None}
-        self.recompiles: list[Recompile] = [again[f.id] for f in self.frames]
+        #: of each of the frames, those that failed; the first is of the cause's kind
+        self.guards: list[list[FailedGuard]] = [cause.frames[f.id] for f in self.frames]
         self.count = plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
         #: the changes considered for the cause; if it has a setting, those with this setting
         self.considered = considered(self.report, [*cause.breaks, *cause.frames], cause.setting)
@@ -183,9 +184,8 @@ class CauseWords:
 
     def recompiled(self, owners: Owners) -> list[CausePlace]:
         """One place for each function that was compiled again, the most often recompiled one first."""
-        reasons = {r.frame: recompile_words(r) for r in self.recompiles}
         found: list[CausePlace] = [{
-            "id": f.id, "place": self.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
+            "id": f.id, "place": self.places.frame(f), "code": shorten(guard_words(self.cause.frames[f.id][0]), 160),
             "function": shorten(self.places.name(f), 80), "times": len(again), "owner": owners.of(f.file),
             "ids": [f.id for f in again],
         } for again in grouped(((f.file, f.line, f.name), f) for f in self.frames).values() for f in again[:1]]  # fmt: skip
@@ -195,14 +195,14 @@ class CauseWords:
         """What happens, and what to do."""
         cause = self.cause
         if cause.kind == "recompile":
-            words = dict.fromkeys((recompile_words(r) or ["a guard failed"])[0] for r in self.recompiles)
+            words = dict.fromkeys(guard_words(first) for first, *_ in self.guards)
             title, step = _GUARDS.get(cause.guard or "", ("for example, " * (len(words) > 1) + next(iter(words)), ""))
-            step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "not empty", "value") else step
+            step = OWN_STATE if cause.in_each_call and cause.guard in ("length", "value") else step
             sizes = [s for f in self.frames for s in f.symbols]
-            small = {value for r in self.recompiles for g in r.failed_guards for value in (g.before, g.now)} & {"0", "1"}
+            small = {value for failed in self.guards for g in failed for value in (g.before, g.now)} & {"0", "1"}
             if cause.guard == "size" and (small or not sizes or any(s.dynamic == "setting" or s.constraints for s in sizes)):
                 step = ""  # sizes 0 and 1, and those of which the code asks something, may need a version of their own
-            others = any(len({g.kind for g in r.failed_guards}) > 1 for r in self.recompiles)
+            others = any(len({g.kind for g in failed}) > 1 for failed in self.guards)
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
             return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"
@@ -219,9 +219,9 @@ class CauseWords:
         return compiler_text(title, 200), shorten(step, 200)
 
     def example(self) -> str:
-        """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
-        guard = next((guard for r in self.recompiles[:1] for guard in r.failed_guards), None)
-        if guard is None or not guard.source:
+        """For recompiles, what the failed guard of the first expected and what it got: `, such as boxes: 308, then 0`."""
+        guard = self.guards[0][0]
+        if not guard.source:
             return ""
         values = f": {guard.before}, then {guard.now}" if guard.before and guard.now and guard.before != guard.now else ""
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"

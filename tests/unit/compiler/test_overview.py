@@ -133,7 +133,7 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     assert [c.breaks for c in found] == [["b2"], ["b0", "b1"], ["b3"], []]
     assert found[1].setting == "capture_scalar_outputs"
     assert found[3].guard == "size"
-    assert found[3].frames == ["f5"]
+    assert [*found[3].frames] == ["f5"]
     # measured times outrank what the structure suggests
     data.profile = Profile(
         calls=3, median_seconds=1.0, breaks=[BreakCost(break_="b1", seconds=0.5), BreakCost(break_="b2", seconds=0.1)]
@@ -154,6 +154,11 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     assert causes(data)[-1].guard == "size", "another function's call"
     data.recompiles[2] = replace(recompile, call=4, failed_guards=[FailedGuard(kind="size", source="y")])
     assert causes(data)[-1].guard == "size", "another value"
+    # what fails in most versions, although another guard fails first
+    of = [FailedGuard(kind="length" if n else "not empty", source="log", compile_id=f"0/{n}") for n in range(3)]
+    for frame, guard, again in zip(data.frames, of, data.recompiles, strict=False):
+        again.frame, again.failed_guards = frame.id, [FailedGuard(kind="rank", compile_id="0/9"), guard]
+    assert (causes(data)[0].guard, causes(data)[0].in_each_call) == ("length", True)
 
 
 def test_what_only_the_first_call_has_and_what_was_refused() -> None:
