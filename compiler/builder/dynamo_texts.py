@@ -299,6 +299,8 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"^(?P<a>-?\d[\w.]*) <= (?P<n>\S+) <= (?P<b>-?\d[\w.]*)$"), "range"),
     (re.compile(r"^(?P<a>-?\d[\w.]*) <= (?P<n>\S+)$"), "minimum"),
 ]  # fmt: skip
+#: what torch itself explains or advises beside a guard; of a parameter, whatever has changed, it says how its size may
+_HINT = re.compile(r"\(HINT: .*observing recompilation, (.+?)\.?\)$|  # (duck sizing .+)|size mismatch.* parameter, (.+?)\.?$")
 
 
 def condition_of(reason: str) -> str:
@@ -308,8 +310,8 @@ def condition_of(reason: str) -> str:
 
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; only its expression, as the user writes it, if no pattern matches."""
-    text, of = condition_of(reason), COMPILE.match(reason)
-    compile_id = of["id"] if of is not None else None
+    text, of, hint = condition_of(reason), COMPILE.match(reason), _HINT.search(without_stack(reason))
+    known: dict[str, Any] = {"compile_id": of and of["id"], "hint": hint and hint[hint.lastindex or 0]}
     for pattern, kind in _FAILED:
         if (match := pattern.search(text)) is not None:
             facts = {k: user_expression(v) for k, v in match.groupdict().items() if v is not None}
@@ -317,9 +319,9 @@ def failed_guard(reason: str) -> FailedGuard:
                 facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
             return FailedGuard(
                 kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,
-                before=facts.get("a"), now=facts.get("b"), compile_id=compile_id,
+                before=facts.get("a"), now=facts.get("b"), **known,
             )  # fmt: skip
-    return FailedGuard(kind="expression", text=user_expression(text), compile_id=compile_id)
+    return FailedGuard(kind="expression", text=user_expression(text), **known)
 
 
 def in_python(expression: str) -> str:

@@ -218,6 +218,8 @@ class FailedGuard(Part, kw_only=True):
     compile_id: str | None = None
     #: the value in the call that needed a recompile; for an expression, the values of the sizes in it
     actual: str | None = None
+    #: the compiler's own explanation or advice; None: it gives none
+    hint: str | None = None
     #: the line that made the guard; None: unknown
     at: StackEntry | None = None
     #: the stack at that line; [] if it would only repeat `at`

@@ -17,7 +17,7 @@ from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call
 from dynascope.widgets.features.breaks import GENERAL, MOVES, advice, instead_of, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import guard_words, is_at_limit
+from dynascope.widgets.features.recompiles import HINT, guard_words, is_at_limit
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
@@ -171,7 +171,7 @@ class CauseWords:
         found = self.broken(owners) or self.recompiled(owners)
         return {
             "id": f"cause{number}", "kind": self.cause.kind, "count": self.count, "title": shorten(self.title, 200),
-            "fix": shorten(self.fix(), 300), "cost": shorten(self.cost(), 200), "eager": [shorten(e, 80) for e in self.eager()],
+            "fix": shorten(self.fix(), 400), "cost": shorten(self.cost(), 200), "eager": [shorten(e, 80) for e in self.eager()],
             "places": sorted(found, key=lambda place: OWNERS.index(place["owner"])),
         }  # fmt: skip
 
@@ -203,6 +203,8 @@ class CauseWords:
             if cause.guard == "size" and (small or not sizes or any(s.dynamic == "setting" or s.constraints for s in sizes)):
                 step = ""  # sizes 0 and 1, and those of which the code asks something, may need a version of their own
             others = any(len({g.kind for g in failed}) > 1 for failed in self.guards)
+            hint, *mixed = {first.hint for first, *_ in self.guards}
+            step = "; ".join(filter(None, [step, HINT + hint if hint and not (mixed or self.considered) else ""]))
             return title + (self.example() if cause.guard in _GUARDS else "") + ", beside other guards" * others, step
         if cause.first_call:
             return _FIRST_CALL, f"{WARM_UP} (tried with the same data)"

@@ -21,6 +21,8 @@ from dynascope.widgets.words import capped, grouped, printable, shorten
 
 #: the list has at most this many rows
 MOST = 200
+#: how a line with the compiler's own advice begins
+HINT = "the compiler's hint: "
 #: kinds of guards on values that a program changes, as opposed to identities and types
 VALUES = frozenset({
     "SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "CONSTANT_MATCH", "NOT_NONE",
@@ -111,12 +113,16 @@ def line_words(at: StackEntry | None, places: Places) -> str:
 def failures(recompile: Recompile, places: Places) -> list[str]:
     """A sentence for each guard that failed, with the first line that made it, without repetitions; or the compiler's reasons.
 
+    After it, the compiler's hint about it, if there is one.
+
     `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
     """
     words: dict[str, str] = {}
     for guard in recompile.failed_guards:
         said = guard_words(guard)
         words[said] = words.get(said) or line_words(guard.at, places)
+        if guard.hint:
+            words.setdefault(HINT + guard.hint, "")
     # the line counts more than the end of a long condition
     told = [f"{shorten(said, 120)} \N{RIGHTWARDS ARROW} {because}" if because else said for said, because in words.items()]
     return told or recompile.reasons or ["a guard failed"]
@@ -144,9 +150,8 @@ def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
 def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     frame, limit, refused = places.frames.get(recompile.frame), recompile.limit, recompile.refused_by is not None
     name, id, took = recompile.frame, "", ""
-    versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
-    if recompile.entries is not None and limit is not None:
-        versions = f"{recompile.entries} of {plural(limit, 'version')}"
+    count = recompile.entries
+    versions = "" if count is None else plural(count, "version") if limit is None else f"{count} of {plural(limit, 'version')}"
     if frame is not None:
         name, id = places.name(frame), f" {frame.compile_id}" if frame.compile_id else ""
         took = seconds(frame.compile_seconds) if frame.compile_seconds is not None and not refused else ""
@@ -230,10 +235,14 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
 
 
 def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, guards: int) -> list[str]:
-    """The first of these recompiles, or of these refused ones: title, and of the first `guards` what changed, with lines."""
-    out: list[str] = []
+    """The first of these recompiles, or of these refused ones: title, and of the first `guards` what changed, with lines.
+
+    Each of the compiler's hints is there once.
+    """
+    out, hints = list[str](), set[str]()
     for row in rows[:most]:
-        refused, reasons = row["refused"], row["full"].split("\n")[row["refused"] :]
+        refused, reasons = row["refused"], [r for r in row["full"].split("\n")[row["refused"] :] if r not in hints]
+        hints.update(r for r in reasons if r.startswith(HINT))
         out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
         out += [line for reason in reasons[:guards] for line in terminal.wrap(reason, "    ")]
         out += [f"    … and {len(reasons) - guards} more"] if 0 < guards < len(reasons) else []

@@ -69,17 +69,18 @@ def test_why_a_symbol_is_one_and_what_gave_it_a_value(name: str, reports: dict[s
 
 
 def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
-    def wanted(name: str) -> tuple[str, str | None]:
+    def wanted(name: str) -> tuple[str, str | None, str]:
         guard = reports[name].recompiles[-1].failed_guards[0]
-        return guard.origin, guard.asked_by
+        return guard.origin, guard.asked_by, (guard.hint or "")[:14]
 
-    assert wanted("a number") == ("code", None)
+    assert wanted("a number") == ("code", None, "")
     assert wanted("a branch on a size")[0] == "code"
-    assert wanted("a size of one") == ("compiler", "0/1 specialization")
+    assert wanted("a size of one") == ("compiler", "0/1 specialization", "")
     said = "x.size()[0] was at least 2 when it was compiled, and is 1 now; torch compiles for 0 and 1 apart"
     assert recompile_words(reports["a size of one"].recompiles[0]) == [said]
-    assert wanted("two sizes that were equal") == ("compiler", "duck sizing")
-    assert wanted("a size pinned by a constant tensor") == ("operation", "infer_size")
+    assert wanted("two sizes that were equal") == ("compiler", "duck sizing", "duck sizing ad")
+    assert not NOTICES_ATTRIBUTES or wanted("an attribute of a module") == ("code", None, "you might want")
+    assert wanted("a size pinned by a constant tensor") == ("operation", "infer_size", "")
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_two_classes_of_one_name_are_not_said_to_be_one() -> None:
 
 def test_a_dtype_and_a_size_end_before_the_sentence_does() -> None:
     guard = failed_guard("tensor 'w' size mismatch at index 0. expected 4, actual 2. Guard failed on a parameter, set a.b = 1.")
-    assert (guard.kind, guard.before, guard.now) == ("size", "4", "2")
+    assert (guard.kind, guard.before, guard.now, guard.hint) == ("size", "4", "2", "set a.b = 1")
     guard = failed_guard("0/0: tensor 'x' dtype mismatch. expected Float, actual Double. It was cast")
-    assert (guard.kind, guard.before, guard.now) == ("dtype", "Float", "Double")
+    assert (guard.kind, guard.before, guard.now, guard.hint) == ("dtype", "Float", "Double", None)
 
 
 def test_conditions_on_sizes_are_guards_on_the_users_data_and_lambdas_in_the_tree_are_not() -> None:

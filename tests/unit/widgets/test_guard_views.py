@@ -48,6 +48,8 @@ def limited() -> Report:
 def test_the_text_names_the_call_the_cost_and_the_line() -> None:
     report, cause = known(), "    n was 2 when it was compiled, and is 3 now → In[3]:2 return x * n"
     assert f"↻ recompile 0/1 of f (call 2, In[3]:5; 0.21 s; 2 of 8 versions)\n{cause}\n    (of each" in to_text(report)
+    report.recompiles[0].failed_guards[0].hint = "set it"
+    assert to_text(replace(report, recompiles=report.recompiles * 2)).count(f"{cause}\n    the compiler's hint: set it\n") == 1
     report.frames[1].parent = "f0"  # the number is that of the call of another function, which leads to this one
     assert "↻ recompile 0/1 of f (In[3]:5; 0.21 s; 2 of 8 versions)" in to_text(report)
 

@@ -192,10 +192,8 @@ def test_what_else_was_tried_in_vain_is_not_advised(report: Report) -> None:
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
     assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
     report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="2", actual="1")
-    assert (
-        CauseWords(Places(report), causes(report)[-1]).title
-        == "for example, log had length 2 when it was compiled, and has 1 now"
-    )
+    title = CauseWords(Places(report), causes(report)[-1]).title
+    assert title == "for example, log had length 2 when it was compiled, and has 1 now"
     size, frame = report.recompiles[2].failed_guards[0], report.frame(report.recompiles[3].frame)
     report.recompiles[2].failed_guards[0] = of.FailedGuard(kind="length", source="other")
     line, frame.line = frame.line, report.frame(report.recompiles[4].frame).line  # two of one code
@@ -248,9 +246,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains(report: Report) -> 
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (a guard that failed: len(log) == 2)"])
     report.fix_set.after = replace(before, breaks=9, graph_runs=21)
     found = advice(report)
-    assert found["first"].startswith(
-        "look into what the fourth of four equal calls still compiles: g (a guard that failed: len("
-    )
+    assert found["first"].startswith("look into what the fourth of four equal calls still compiles: g (a guard that failed:")
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
     report.fix_set.after.compiled_again = ["g (a guard that failed: tensor 'x' requires_grad mismatch)"]
     assert "where the compiled function itself" not in advice(report)["first"]
@@ -269,7 +265,12 @@ def test_what_is_verified_is_done_first_and_the_rest_remains(report: Report) -> 
     assert "try `dynamic=True`" not in advice(report)["first"], "it is never dynamic"
     for number, again in enumerate(report.recompiles, 2):
         again.call, again.refused_by, again.failed_guards[0].kind = number, None, "value"
-    report.fixes.append(Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused"))
+        again.failed_guards[0].hint = "set it"
+    one = replace(report, recompiles=report.recompiles[:1])
+    assert "tensor; what the compiled function itself changes" in CauseWords(Places(one), causes(one)[-1]).step, "in one call"
+    report.fixes, before = [], report.fixes
+    assert "use a tensor; the compiler's hint: set it." in advice(report)["first"]
+    report.fixes = [*before, Fix(id="x1", recompile=again.frame, settings={"dynamic": True}, verdict="refused")]
     assert "5 recompiles: another value, such as x: 2, then 3; where the compiled" in advice(report)["first"]
     for again in report.recompiles:
         again.failed_guards[0].kind = "dtype"
