@@ -171,8 +171,8 @@ def advice(report: Report, b: Break) -> list[str]:
     known = (
         (is_false, "Change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
-        (fails or in_trace, f"The {what} raised an error when it {'ran uncompiled' if fails else 'was traced'}: "
-            "correct it, if it also does so without torch.compile."),
+        (fails or in_trace, f"The {what} raised an error {'outside of graphs' if fails else 'when it was traced'}: "
+            "correct it, or, if it raises none without torch.compile, move it out of the compiled code."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
