@@ -19,7 +19,6 @@ one whose break is at the entry's line.
 
 from __future__ import annotations
 
-import ast
 import itertools
 from dataclasses import replace
 from typing import NamedTuple
@@ -249,7 +248,7 @@ class BreakTable:
         is_other = compile_records.is_raised(record) or len(text.parts) > 1 or hit.outcome != "skipped"
         stopped = record.frame_end.stopped if record.frame_end and not is_other else []
         at = next((s.location for s in reversed(stopped) if s.in_try), None)  # the outermost
-        first = lines.try_at(at.file, at.line, "try") if at is not None else None
+        first = lines.statement_at(at.file, at.line, "try") if at is not None else None
         return Location(at.file, first, at.function).entry(self.cell_of) if at is not None and first is not None else None
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
@@ -334,7 +333,8 @@ class BreakTable:
         source = lines.source_line(at.file, at.line)
         is_false = first.type == "Assertion failed on symbolic shapes"
         error = dynamo_texts.FALSE if is_false else next((p.error for p in text.parts if p.error), "")
-        branches = _branches_on_item(source)
+        branches = lines.statement_at(at.file, at.line, "item") is not None  # captured, the branch itself breaks
+        ways = ("break", "raise") if branches or first.type == "Data-dependent branching" else ()
         broken = Break(
             id=f"b{len(self.breaks)}", file=at.file, line=at.line, column=at.column, end_line=at.end_line,
             end_column=at.end_column, function=at.function, cell=at.cell, source=source, stack=entries,
@@ -342,6 +342,7 @@ class BreakTable:
             type=first.type, reason=first.reason, explanation=first.explanation, error=error,
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
             text=text.text, undecided=dynamo_texts.undecided_in(text.text),
+            leaves=next((way for way in ways if lines.statement_at(at.file, at.line, way)), ""),
         )  # fmt: skip
         here = {(at.file, at.line, at.column, at.end_line, at.end_column)} if at.column is not None else ()
         met = next((b for b in self.breaks if (b.file, b.line, b.column, b.end_line, b.end_column) in here
@@ -364,23 +365,6 @@ def _weight(outcome: Outcome, allowed: bool | None) -> tuple[bool, int]:
 def _is_cause_unknown(broken: Break) -> bool:
     """Whether a break's text has only a bare error, or what became of the frame: one from another frame may have the cause."""
     return not broken.gb_ids or broken.type == "graph break in loop"
-
-
-def _branches_on_item(source: str) -> bool:
-    """Whether a line branches on `x.item()` or on an expression with it: captured, the branch itself breaks."""
-    try:
-        tree = ast.parse(f"{source.strip().removeprefix('el')}\n pass" if source.rstrip().endswith(":") else source.strip())
-    except (SyntaxError, ValueError):
-        return False
-
-    def reads(node: ast.AST) -> bool:
-        if isinstance(node, ast.Call):
-            return isinstance(node.func, ast.Attribute) and node.func.attr == "item"
-        if isinstance(node, ast.Compare) and any(isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in node.ops):
-            return False
-        return any(map(reads, ast.iter_child_nodes(node)))
-
-    return any(reads(n.test) for n in ast.walk(tree) if isinstance(n, (ast.If, ast.While)))
 
 
 def _failed_line(record: CompileRecord) -> list[Location]:

@@ -162,7 +162,7 @@ def _try_of(calls: list[StackEntry], errors: Sequence[str]) -> str | None:
     """
     for call in reversed(calls):
         is_named = is_users(call.file) and not call.function.startswith("<")
-        line = lines.try_at(call.file, call.line, *errors) if is_named else None
+        line = lines.statement_at(call.file, call.line, *errors) if is_named else None
         if line is not None:
             return f"{label(call.file, call.cell)}:{line}"
     return None

@@ -256,6 +256,9 @@ class Break(Part, kw_only=True):
     text: str = ""
     #: the expression that depends on data, if that is the reason for the break; None: another reason, or unknown
     undecided: Undecided | None = None
+    #: what data decides there: to leave a loop, by its condition, or by `break` or `return` in an `if` ("break"), or to raise
+    #: ("raise"); "": neither, or unknown
+    leaves: str = ""
 
 
 class Recompile(Part, kw_only=True):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.source.code import first_line
-from dynascope.compiler.source.syntax import TRIES
+from dynascope.compiler.source.syntax import TRIES, blocks, own_statements
 
 #: file name -> execution count of its cell; None if it is not a cell
 CellResolver = Callable[[str], "int | None"]
@@ -129,7 +129,10 @@ class _Parsed:
     ends: dict[tuple[int, int, int], int]
     #: `try` statements as ("try", first line, first line of the body, last line), outer ones first; for each error that one
     #: catches also (name of the error, first line, first line of the body, last line of the body)
-    tries: list[tuple[str, int, int, int]]
+    #: what a condition decides, as (kind, first line, first and last line of the condition): "break", a `while` or an `if` of
+    #: which a side ends with `break` or, in a loop, with `return`; "raise", an `if` of which one ends with `raise`; "item", an
+    #: `if` or `while` that depends on `x.item()`
+    statements: list[tuple[str, int, int, int]]
 
 
 _parsed_files: dict[str, _Parsed] = {}
@@ -152,7 +155,7 @@ def _parse(lines: list[str]) -> _Parsed:
         nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return parsed
-    classes: dict[ast.AST, str] = {}
+    classes, in_loops = dict[ast.AST, str](), set[ast.AST]()
     for n in nodes:  # outer nodes first
         end = n.end_lineno or n.lineno
         if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -164,11 +167,28 @@ def _parse(lines: list[str]) -> _Parsed:
             kinds = [h.type or ast.Name("BaseException") for h in n.handlers]
             errors = (e for kind in kinds for e in (kind.elts if isinstance(kind, ast.Tuple) else [kind]))
             names, last = (ast.unparse(e).rpartition(".")[2].lstrip("_") for e in errors), n.body[-1].end_lineno or n.lineno
-            parsed.tries.append(("try", n.lineno, n.body[0].lineno, end))
-            parsed.tries.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
+            parsed.statements.append(("try", n.lineno, n.body[0].lineno, end))
+            parsed.statements.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
+        if isinstance(n, (ast.For, ast.While)):
+            in_loops.update(own_statements(n.body))
+        if isinstance(n, (ast.If, ast.While)):
+            ends = [ast.Break()] if isinstance(n, ast.While) else [block[-1] for block in blocks(n)]
+            leaves = (ast.Break, ast.Return) if n in in_loops else ast.Break
+            ways = ["break"] * any(isinstance(end, leaves) for end in ends)
+            ways += ["raise"] * any(isinstance(end, ast.Raise) for end in ends) + ["item"] * _reads_item(n.test)
+            parsed.statements.extend((way, n.lineno, n.test.lineno, n.test.end_lineno or n.lineno) for way in ways)
         if end > n.lineno:
             parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return parsed
+
+
+def _reads_item(node: ast.AST) -> bool:
+    """Whether a condition depends on `x.item()` or on an expression with it."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+    if isinstance(node, ast.Compare) and any(isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in node.ops):
+        return False
+    return any(map(_reads_item, ast.iter_child_nodes(node)))
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
@@ -182,15 +202,16 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 
 
-def try_at(file: str, line: int, *names: str) -> int | None:
-    """The first line of the innermost `try` around a line, in the same function.
+def statement_at(file: str, line: int, *names: str) -> int | None:
+    """The first line of the innermost `try` around a line, or of the `if` or `while` whose condition is there, in its function.
 
-    `names`: "try"; or those of errors, for a `try` that catches one of them, if the line is in its body.
+    `names`: "try"; or those of errors, for a `try` that catches one of them, if the line is in its body; or kinds of `if` and
+    `while`, as in `_Parsed`.
     """
     function = function_at(file, line)
     since = function[1] if function is not None else 0
-    tries = _parsed(file).tries if old_function_at(file, line) is None else []
-    around = (t for t in tries if t[0] in names and since <= t[1] and t[2] <= line <= t[3])
+    statements = _parsed(file).statements if old_function_at(file, line) is None else []
+    around = (t for t in statements if t[0] in names and since <= t[1] and t[2] <= line <= t[3])
     return max((first for _, first, _, _ in around), default=None)
 
 

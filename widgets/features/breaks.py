@@ -153,7 +153,7 @@ def advice(report: Report, b: Break) -> list[str]:
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and raised_at(report, b)
     in_trace = ran and b.type.endswith("when making fake tensor call")
-    untrue = ["For the common pattern `if", "Use `torch.cond`"] * b.source.lstrip().startswith("while")
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
@@ -173,6 +173,9 @@ def advice(report: Report, b: Break) -> list[str]:
         (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
         (fails or in_trace, f"The {what} raised an error {'outside of graphs' if fails else 'when it was traced'}: "
             "correct it, or, if it raises none without torch.compile, move it out of the compiled code."),
+        (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
+            "a mask of what is done."),
+        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async(condition, message)`."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
@@ -193,11 +196,10 @@ def advice(report: Report, b: Break) -> list[str]:
         raises = f"Raise it outside of the compiled code{', or catch it inside' * is_observed}{only}"
         if (only_raises := is_raise or is_observed) or not b.function.startswith("<"):  # a comprehension has no other line
             steps.insert(0 if is_first else len(steps), raises if only_raises else moves)
-    if is_error_anyway(b):
-        pass
-    elif b.outcome == "raised" and b.fullgraph:
+    is_forbidden = b.outcome == "raised" and not is_error_anyway(b)
+    if is_forbidden and b.fullgraph:
         steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
-    elif b.outcome == "raised" and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log
+    elif is_forbidden and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log
         flag = "error_on_graph_break is on" if b.error_on_graph_break else "Graph breaks are errors"
         steps.append(f"{flag} here: fix it, or allow this place in a region (fullgraph=True allows none).")
     elif b.allowed and b.outcome != "raised":

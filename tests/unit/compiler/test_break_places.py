@@ -218,6 +218,19 @@ def test_capturing_a_number_is_not_advised_where_the_line_branches_on_it() -> No
         assert [any("capture_scalar_outputs" in h for h in b.hints) for b in report.breaks] == [function in advised]
 
 
+def leaving(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 100:
+        raise ValueError
+    for _ in range(2):
+        if (x > 100).any():
+            return x
+    return x + 1
+
+
+def test_what_data_decides_is_known_where_no_tensor_can_be_chosen_instead() -> None:
+    assert {b.leaves for b in explain(leaving, backend="eager")(torch.ones(3)).breaks} == {"raise", "break"}
+
+
 def test_a_loop_says_which_number_it_needs() -> None:
     def loop(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         for i in range((y * 1).sum().item()):

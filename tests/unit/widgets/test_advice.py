@@ -29,9 +29,10 @@ def test_advice_for_another_statement_is_left_out() -> None:
     """A loop cannot be made branchless, nor a choice; only what returns something can keep something from being returned."""
     returns = "If Dynamo is attempting to trace a return statement"
     hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", returns, "Use it."]
-    sources = ("    while x.sum() > 0:", "    if x.sum() > 0:", "    while x.sum() > 0: return x")
-    every = [advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints)) for source in sources]
-    assert [[words[:2] for words in found] for found in every] == [["Us"], ["Fo", "Us", "Us"], ["If", "Us"]]
+    sources = {"    while x.sum() > 0:": "break", "    if x.sum() > 0:": "", "    if x.sum() > 0: return x": "raise"}
+    breaks = [Break(id="b0", file="f.py", line=3, source=source, hints=hints, leaves=way) for source, way in sources.items()]
+    every = [["Co", "Us"], ["Fo", "Us", "Us"], ["Ch", "If", "Us"]]
+    assert [[words[:2] for words in advice(Report(), b)] for b in breaks] == every
 
 
 @pytest.mark.parametrize(
