@@ -6,7 +6,6 @@ The Fix tab of a break or a recompiled frame, and the lines for a terminal.
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TypedDict
 
@@ -15,7 +14,7 @@ from dynascope.compiler.report.measurements import UNEVEN
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, listing, printable
+from dynascope.widgets.words import capped, grouped, listing, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
@@ -110,8 +109,9 @@ def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
     is_refused = fix.verdict == "refused"
     # what was not tried was not refused; what is not chosen for a reason may have been tried
-    verdict = fix.verdict if fix.edits or fix.settings or not is_refused else ""
-    words = f"{fix.title}: " + ", ".join(filter(None, ["" if fix.verdict == "untried" and fix.reason else verdict, fix.reason]))
+    is_known = (fix.verdict == "untried" and fix.reason) or fix.reason.startswith("it is in force already")
+    verdict = "" if is_known or (is_refused and not (fix.edits or fix.settings)) else fix.verdict
+    words = f"{fix.title}: " + ", ".join(filter(None, [verdict, fix.reason]))
     # an input or a forced condition may be a case that never comes; what was recorded is one that came
     matters = not fix.reason.startswith(("with ", "where ")) or fix.reason.startswith("with the recorded inputs: ")
     if not is_refused or matters or fix.before is None or fix.after is None or fix.after.breaks >= fix.before.breaks:
@@ -254,9 +254,10 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
 
 
 def _removed(fix: Fix, places: Places) -> str:
-    """What a fix removes, or is for: `f.py:4, f.py:9: `, `3 recompiles of M, recompile of loss: `; "" if that is unknown."""
+    """What a fix removes, or is for: `f.py:4, f.py:9: `, `3 recompiles of M, recompile 1/1 of loss: `; "": unknown."""
     owners = fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
     at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
-    again = Counter(places.name(places.frames[r.frame]) for r in places.report.recompiles if r.frame in owners)
-    frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
-    return "".join(f"{', '.join(capped(what, 4))}: " for what in [[*dict.fromkeys(at), *frames]] if what)
+    frames = [places.frames[r.frame] for r in places.report.recompiles if r.frame in owners]
+    again = grouped((places.name(f), f.compile_id or f.id) for f in frames)
+    named = [(f"{len(ids)} recompiles" if ids[1:] else f"recompile {ids[0]}") + f" of {name}" for name, ids in again.items()]
+    return "".join(f"{', '.join(capped(what, 4))}: " for what in [[*dict.fromkeys(at), *named]] if what)

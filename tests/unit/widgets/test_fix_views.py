@@ -69,12 +69,12 @@ def test_what_only_inputs_compile_is_not_said_to_have_no_known_fix() -> None:
 
 def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_was_tried_for() -> None:
     report = recompiled()
-    report.frames.append(replace(report.frames[1], id="f2", name="loss", code_name="loss", line=4, end_line=4))
+    report.frames.append(replace(report.frames[1], id="f2", compile_id="0/2", name="loss", code_name="loss", line=4))
     report.recompiles.append(replace(report.recompiles[0], frame="f2"))
     report.fixes = [Fix(id="x0", title="Do it", recompile="f1", verdict="verified", removes=["f2"])]
     report.fix_set = FixSet(fixes=["x0"])
     assert fixes_summary(report) == "1 fix", "nothing is known of what it changes"
-    assert "✓ recompile of loss: Do it: verified" in to_text(report)
+    assert "✓ recompile 0/2 of loss: Do it: verified" in to_text(report)
 
 
 def test_without_a_search_there_is_no_tab() -> None:
@@ -125,8 +125,10 @@ def test_a_diff_shows_what_changes_in_an_edit() -> None:
 def test_where_nothing_was_tried_nothing_was_refused() -> None:
     known = Fix(id="x0", title="No change was tried", verdict="refused", reason="use clone()")
     others = {"settings": {"dynamic": True}}, {"verdict": "untried"}, {"verdict": "untried", "reason": ""}
-    words = [fix_words(known), *(fix_words(replace(known, **other)) for other in others)]
-    assert words == [f"No change was tried: {end}" for end in ("use clone()", "refused, use clone()", "use clone()", "untried")]
+    in_force = {"settings": {"dynamic": True}, "reason": "it is in force already for others"}
+    words = [fix_words(replace(known, **other)) for other in (in_force, {}, *others)]
+    ends = in_force["reason"], "use clone()", "refused, use clone()", "use clone()", "untried"
+    assert words == [f"No change was tried: {end}" for end in ends]
 
 
 def test_a_refused_change_that_removes_breaks_says_so() -> None:
