@@ -60,11 +60,11 @@ _MONO = _Advances({}, 61)
 def printable(text: object, limit: int | None = None) -> str:
     """`text` with each unsafe character replaced by a visible one, cut after `limit` characters.
 
-    If the text is cut, its end says how many characters are left out: more than this end has.
+    If the text is cut, its end says how many characters are left out; fewer than 80 are not worth that.
     """
-    whole = str(text)
-    short = f"{whole[:limit]}… ({len(whole) - len(whole[:limit]):,} more characters)"
-    plain = min(whole, short, key=len)
+    plain = str(text)
+    if limit is not None and (left_out := len(plain) - limit) >= 80:
+        plain = f"{plain[:limit]}… ({left_out:,} more characters)"
     return plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
 
 

@@ -248,7 +248,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
         refused = next(fix for fix in sorted(tried, key=lambda fix: not fix.reason) if fix.verdict == "refused")
-        why = f": {compiler_text(refused.reason, 120)}".rstrip(".: ")  # which speaks of the place for which it was tried
+        why = f": {compiler_text(refused.reason, 400)}".rstrip(".: ")  # which speaks of the place for which it was tried
         return False, f"`{name} = True` was tried{_first_place(report, [refused.break_])} and refused{why}"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
@@ -263,7 +263,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         became += f" at another place, graphs {best.graphs} → {trial.graphs}," if trial.breaks == best.breaks else ""
         return True, f"tried: {best.breaks} {became} when the calls are repeated"
     top = " on top" if best.settings else ""
-    return False, f"`{setting} = True` was tried{top}, and is not advised: {compiler_text(trial.harm, 170)}"
+    return False, f"`{setting} = True` was tried{top}, and is not advised: {compiler_text(trial.harm, 400)}"
 
 
 def _first_place(report: Report, ids: Container[str | None]) -> str:

@@ -249,7 +249,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     # without any, the repeated calls may break elsewhere
     vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
     for words in list(dict.fromkeys(vain))[: 3 * most]:
-        out += terminal.wrap(words, "    ", 2, "soft")
+        out += terminal.wrap(words, "    ", 8, "soft")
     return out + notes
 
 

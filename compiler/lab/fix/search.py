@@ -452,7 +452,8 @@ class Search:
         moves = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break" * (not elsewhere)
         what = ", and ".join(filter(None, [elsewhere, moves]))
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
-        self._drop_from(best + 1, f"{what}, and no fix{sure} was found for it" + ("" if self.found.is_complete else " in time"))
+        found = f"no fix{sure} was found" + " in time" * (not self.found.is_complete)
+        self._drop_from(best + 1, f"{found} for what it leads to: {what}")
         return any(step.instead or step.lost is not None for step in dropped)
 
     def _drop_from(self, number: int, reason: str) -> None:

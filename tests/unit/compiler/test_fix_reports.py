@@ -73,7 +73,7 @@ def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
     titles = [x.title for x in report.fixes if x.break_]
     assert len(titles) == len(set(titles)) > 1, "a change that is tried later, after all, is listed once"
     [line] = {x.reason for x in report.fixes if x.break_ and x.after.breaks == 1}
-    assert re.match(r"it only moves the graph break to test_fix_reports.py:\d+ \(if chosen.numel\(\) == 0:\), and no fix", line)
+    assert re.match(r"no fix was found for what it leads to: it only moves the graph break to test_fix_reports.py:\d+ ", line)
     assert report.patch() == ""
 
 
@@ -94,7 +94,7 @@ def test_a_change_with_which_a_strict_run_ends_earlier_is_no_fix() -> None:
     """With it, the first call of `clipped` raises the exception that only a recompile raised before."""
     report = fix(clips_twice, torch.tensor([1, 1]), error_on_graph_break=True)
     captured = {x.title: x.reason for x in report.fixes or () if not x.chosen}
-    assert captured["Capture numbers that come out of tensors"].startswith("the run ends earlier then, and it only moves")
+    assert captured["Capture numbers that come out of tensors"].partition(": ")[2].startswith("the run ends earlier then, and")
 
 
 def draws_and_prints(x: torch.Tensor) -> torch.Tensor:

@@ -53,7 +53,7 @@ def test_what_says_nothing_is_left_out() -> None:
     assert compiler_text("Skip `<function f at 0x7f00aa11bb>` (reason: None)", 200) == "Skip `<function f>`"
     assert compiler_text("cannot trace `print` with ['str'] (has_kwargs False)", 200) == "cannot trace `print` with ['str']"
     assert compiler_text("Skip f (reason: writes a file)", 200) == "Skip f (reason: writes a file)"
-    assert compiler_text("a" * 26, 4) == "a" * 26, "an end that says what is left out is as long"
+    assert compiler_text("a" * 83, 4) == "a" * 83, "an end that says what is left out saves too little"
     assert compiler_text("a" * 5000, 4) == "aaaa… (4,996 more characters)"
 
 
