@@ -219,8 +219,7 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     out = ["", terminal.paint(f"run time: {call}", "bold") + f" ({method}"]
     out += terminal.wrap(line["verdict"], "    ", 3) if line["verdict"] else []
     out += terminal.wrap(f"{line['profiled']}: {share_words(line['shares']) or 'unknown'}", "    ")
-    breaks = [(places.breaks[cost.break_], cost) for cost in profile.breaks]
-    for words in capped([f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}" for b, cost in breaks], most):
+    for words in capped([f"{places.of_break(places.breaks[cost.break_])} {cost_words(cost)}" for cost in profile.breaks], most):
         out += terminal.wrap(words, "    ")
     return out
 

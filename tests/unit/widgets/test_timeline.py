@@ -32,9 +32,9 @@ def test_the_dearest_break_stands_first_with_its_cost(report: Report) -> None:
     model = view_model(report)
     assert "sleep" in model["breaks"][0]["code"]
     assert model["breaks"][0]["cost"].startswith("costs ")
-    facts = {f[0]: f[1] for f in model["details"][model["breaks"][0]["id"]]["facts"]}
-    assert facts["run time"] == model["breaks"][0]["cost"]
-    assert "run time: " in to_text(report, colour=False, width=100)
+    detail = model["details"][model["breaks"][0]["id"]]
+    assert {f[0]: f[1] for f in detail["facts"]}["run time"] == model["breaks"][0]["cost"]
+    assert f"    {detail['copy']} costs " in to_text(report, colour=False, width=100).partition("run time: ")[2]
 
 
 def test_without_a_profile_there_is_no_time_line() -> None:
