@@ -22,10 +22,11 @@ def test_settings_stand_above_what_is_compiled() -> None:
     assert text == "'text'\n\nt._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
     text = with_settings("# a cell\nf(1)\nx.item()\n", settings, {"torch": "torch"})
     assert text.startswith("# a cell\n\ntorch._dynamo.config")
-    more = settings | {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    more = settings | {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"], "torch._dynamo.config.x": 1}
     one, two, plan = (Plan({"t.py": f"{HEAD}@t.compile\ndef g(): 1\n"}, s) for s in (settings, more, more | {"dynamic": True}))
     text = final_texts(plan, "t.py", "g", "", {}, [(one, two, "quiet"), (two, plan, "sizes")])["t.py"]
     assert "outputs = True\n# holds under a condition: quiet\nt._dynamo.config.reorderable" in text
+    assert text.count("quiet") == 1
     assert text.endswith("x * n\n\n# holds under a condition: sizes\n@t.compile(dynamic=True)\ndef g(): 1\n")
 
 

@@ -50,17 +50,17 @@ def final_texts(
         if marks or name in COMPILE:
             new = marked_calls(text, function, marks, known) if marks else _with_argument(text, function, kind, name, value)
             old, text = text, new or text
-            for comment in _comments(conditions, name):
+            for comment in _comments(conditions, name, []):
                 text = _with_condition(text, old, new or text, comment)
     if values := {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}:
         text = with_settings(text, values, known, conditions)
     return texts if text == before_settings else {**texts, settings_file: text}
 
 
-def _comments(conditions: Conditions, name: str) -> list[str]:
-    """The conditions under which changes of this setting hold."""
+def _comments(conditions: Conditions, name: str, above: list[str]) -> list[str]:
+    """The conditions under which changes of this setting hold, without those that stand above it for another one."""
     found = [why for one, two, why in conditions if one.settings.get(name) != two.settings.get(name)]
-    return [_CONDITION.format(why) for why in found if why]
+    return [comment for why in found if why and (comment := _CONDITION.format(why)) not in above]
 
 
 def _with_condition(text: str, before: str, after: str, comment: str) -> str:
@@ -187,7 +187,7 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
     statements: list[str] = []
     for name, value in settings.items():
         place = name.replace("torch", torch or "torch", 1)
-        statements += _comments(conditions, name)
+        statements += _comments(conditions, name, statements)
         if not isinstance(value, list):
             statements.append(f"{place} = {value!r}\n")
             continue
@@ -237,7 +237,7 @@ def unified(
     for name, value in plan.settings.items():
         is_placed = settings_file is not None and name.startswith(DYNAMO)
         if not is_placed and not is_written(_MARK if name == MARK else f"{name}={value!r}"):
-            parts += [*_comments(conditions, name), *map(header.format, setting_lines({name: value}))]  # type: ignore[dict-item]
+            parts += [*_comments(conditions, name, parts), *map(header.format, setting_lines({name: value}))]  # type: ignore[dict-item]
     diffs = [_diff(file, plan.originals.get(file) or plan.text(file), text, cells) for file, text in texts.items()]
     return "".join([*parts, *diffs])
 

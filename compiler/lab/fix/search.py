@@ -50,7 +50,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _SURE_SHARE = 0.4
 #: of calls in eager mode, which are conditional but come before all other changes: these hold with and without them
 _LATER = "Calls that were not recorded do not meet these graph breaks either, as they would in code for, say, every tenth call"
-_AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
+_AS_OTHERS = "The same as for {}, together with which it was verified"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
 _NONE, _NONE_FITS = "No change was tried", "no known one fits this line by itself"
@@ -738,14 +738,16 @@ class Search:
         moved, gone = list[str](), list[str]()
         recompiled = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles}
         left_out = recompiled.keys() - improvement.come_back(self._report, self._steps[0].report)
+        told = [". ".join(_conditions(self._steps, n) if step.is_verified else []) for n, step in enumerate(self._steps)]
+        others = {f"“{self._steps[n].fix.title}”": None for n in range(self._first, len(self._steps)) if told[n]}
+        as_others = _AS_OTHERS.format(listed(others, 2))
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             fix, is_sure = step.fix, self._first <= number < sure
             compared = sure - 1 if is_sure else len(self._steps) - 1
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
-                words = ". ".join(_conditions(self._steps, number) if step.is_verified else [])
-                of_all = "With all of them: " * (before.fix.condition == _AS_OTHERS)
-                fix.condition = of_all + words if words else _AS_OTHERS
+                of_all = "With all of them: " * (before.fix.condition == as_others)
+                fix.condition = of_all + told[number] if told[number] else as_others
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), step.gain]))
             if number < self._first:
                 fix.reason = "traced again after the recorded calls, they do not come back"
