@@ -221,9 +221,9 @@ def _fix(chosen: argparse.Namespace) -> int:
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
     report, status = run_script(chosen, fix=settings)
-    report.patched_by = "" if chosen.apply else "dynascope fix --apply"
-    status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)
+    report.patched_by = "" if chosen.apply and fixes is not None and fixes.edits else "dynascope fix --apply"
+    status = _finish(report, status, chosen, chosen.err)
     if fixes is not None and fixes.edits and chosen.apply:
         from dynascope.compiler.lab.fix import patch
         from dynascope.compiler.lab.fix.text_edits import NotApplicable

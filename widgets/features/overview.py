@@ -385,7 +385,7 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
         others = f" and {plural(len(row['places']) - 1, 'more place')}" if len(row["places"]) > 1 else ""
         title = row["title"] if more else f"at {row['places'][0]['place']}{others}: {row['title']}"
         out += [*terminal.labelled(text, title, 1, "cyan" if row["kind"] == "recompile" else "yellow", "bold"), *more]
-    return [*out, "", terminal.paint("More: print(dynascope.last().details()); shell: -o r.html", "soft")]
+    return [*out, "", terminal.paint("More: -o r.html; in Python, print(dynascope.last().details())", "soft")]
 
 
 def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -> list[str]:

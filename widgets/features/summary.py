@@ -214,14 +214,14 @@ def _capital(sentence: str) -> str:
 
 
 def _fixes(report: Report) -> Step | None:
-    """Apply the fixes that hold."""
+    """Apply the fixes that hold, or review them if that is done."""
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return None
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
     slower = times_with_fixes(report)[1] and not only_captures(report)
     more = fixes.runs_no_less and (fixes.after.graph_runs or 0) > (fixes.before.graph_runs or 0)
-    does = "leave" if slower or more else "apply"
+    does = "leave" if slower or more else "apply" if report.patched_by else "review"
     how = how_to_apply(report) if does == "apply" else ""
     return f"{does} {fixes_summary(report)}.{f' {how}.' if how else ''}", id
 

@@ -292,7 +292,9 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     assert "2 fixes, 1 under a condition: graph breaks 3 → 0 in the repeated calls" in advice(report)["first"]
     report.conditional_fix_set.edits, report.patched_by = edits, "dynascope fix --apply"
     assert "--apply --conditional writes those that hold under a condition, too" in advice(report)["first"]
-    report.fix_set.fixes = []
+    report.patched_by, done = "", report.patched_by
+    assert advice(report)["first"].startswith("review 2 fixes, 1 under a condition: graph breaks 3 → 0")
+    report.patched_by, report.fix_set.fixes = done, []
     assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
     report.patched_by, report.conditional_fix_set.cells = "%fix", {"<cell 1>": "old", "<cell 2>": "torch._dynamo.config..."}
     said = advice(report)["first"]
