@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
-from dynascope.compiler.report import Graph, Report
+from dynascope.compiler.report import Report
 from dynascope.widgets.detail import CodeBody, Detail, ProseBody, SourceBody, guarded_detail, not_drawn
-from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
+from dynascope.widgets.drawing.fx_picture import FxPicture, fx_picture
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn
@@ -135,10 +135,6 @@ def _count(words: str) -> list[str]:
 
 def details(places: Places) -> dict[str, Detail]:
     """The details of the breaks, frames and graphs, by id; one that cannot be made says so, and the others remain."""
-
-    def draw(nodes: list[FxNode], graph: Graph) -> FxPicture:
-        return FxDrawing(nodes, graph).picture()
-
     by_id: dict[str, Detail] = {}
     for b in places.report.breaks:
         by_id[b.id] = guarded_detail("break", "Graph break", partial(break_detail, b, places))
@@ -146,7 +142,7 @@ def details(places: Places) -> dict[str, Detail]:
         if f.status != "ignored":
             by_id[f.id] = guarded_detail(f.kind, "Frame", partial(frame_detail, f, places))
     for number, g in places.graphs.values():
-        by_id[g.id] = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places, draw))
+        by_id[g.id] = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places, fx_picture))
     for id, way in ways(places).items():
         if id in by_id:
             by_id[id]["way"] = way

@@ -75,60 +75,56 @@ class FxFold(TypedDict):
     heat: NotRequired[int]
 
 
-class FxDrawing(NamedTuple):
-    """All nodes of one graph, in order: each reads only nodes before it."""
+def fx_picture(all_nodes: list[FxNode], graph: Graph) -> FxPicture:
+    """The whole graph; its nodes are in order: each reads only nodes before it."""
+    return _unfolded(all_nodes, range(len(all_nodes))) if len(all_nodes) <= DRAWN else _folded(all_nodes, graph)
 
-    nodes: list[FxNode]
-    graph: Graph
 
-    def picture(self) -> FxPicture:
-        """The whole graph."""
-        return self._unfolded(range(len(self.nodes))) if len(self.nodes) <= DRAWN else self._folded()
+def _unfolded(all_nodes: list[FxNode], run: range) -> FxPicture:
+    """The layout of single nodes; a value that another of them reads is written right below the box of its node."""
+    nodes = all_nodes[run.start : run.stop]
+    read = {source for node in nodes for source in node["reads"]}
+    devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
+    same = f" {devices.pop()}" if len(devices) == 1 else ""
+    titles, notes, sizes = [], [], []
+    for i, node in zip(run, nodes, strict=True):
+        title, value, time = cut(_title(node), WIDEST - 24, 12), node["value"].removesuffix(same), node.get("time", "")
+        note = cut(value, WIDEST - 10, 10, mono=True) if value and i in read else ""
+        wide = max(text_width(title, 12) + 24, _mono_width(note) + 10, _mono_width(time) + 16)
+        titles.append(title)
+        notes.append(note)
+        sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
+    inner = [(n - run.start, i) for i, node in enumerate(nodes) for n in node["reads"] if n >= run.start]
+    return _placed(run.start, sizes, inner, titles, notes)
 
-    def _unfolded(self, run: range) -> FxPicture:
-        """The layout of single nodes; a value that another of them reads is written right below the box of its node."""
-        nodes = self.nodes[run.start : run.stop]
-        read = {source for node in nodes for source in node["reads"]}
-        devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
-        same = f" {devices.pop()}" if len(devices) == 1 else ""
-        titles, notes, sizes = [], [], []
-        for i, node in zip(run, nodes, strict=True):
-            title, value, time = cut(_title(node), WIDEST - 24, 12), node["value"].removesuffix(same), node.get("time", "")
-            note = cut(value, WIDEST - 10, 10, mono=True) if value and i in read else ""
-            wide = max(text_width(title, 12) + 24, _mono_width(note) + 10, _mono_width(time) + 16)
-            titles.append(title)
-            notes.append(note)
-            sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
-        inner = [(n - run.start, i) for i, node in enumerate(nodes) for n in node["reads"] if n >= run.start]
-        return _placed(run.start, sizes, inner, titles, notes)
 
-    def _folded(self) -> FxPicture:
-        """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
-        runs = fx_folds([node.module for node in self.graph.nodes], self.nodes)
-        fold_of = [i for i, run in enumerate(runs) for _ in run.nodes]
-        joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(self.nodes) for source in node["reads"]}
-        joined = {(a, b) for a, b in joined if a != b}
-        inputs = {i for i, run in enumerate(runs) if all(self.nodes[n]["kind"] in ("input", "param") for n in run.nodes)}
-        readers = grouped((a, b) for a, b in sorted(joined) if a in inputs)
-        joined -= {(i, b) for i, folds_read in readers.items() if len(folds_read) > READERS for b in folds_read[1:]}
-        seconds = {op.node: op.seconds for op in self.graph.run.ops} if self.graph.run else {}
-        taken = [sum(seconds.get(self.graph.nodes[n].name, 0.0) for n in run.nodes) for run in runs]
-        folds: list[FxFold] = []
-        titles, notes, sizes = [], [], []
-        for i, (name, nodes) in enumerate(runs):
-            folds.append({"name": name, "first": nodes.start, "count": len(nodes)})
-            if len(nodes) <= DRAWN:
-                folds[i]["inside"] = self._unfolded(nodes)
-            title, note = cut(name, FOLD_WIDEST - 38, 12), f"{len(nodes):,} {'node' if len(nodes) == 1 else 'nodes'}"
-            note += f" · read by {len(readers[i])} parts" if len(readers[i]) > READERS else ""
-            if taken[i] > 0:
-                folds[i]["heat"] = round(100 * taken[i] / max(taken))
-                note += f" · {time_text(taken[i])}"
-            wide = max(text_width(title, 12), _mono_width(note)) + 38
-            titles.append(title)
-            notes.append(note)
-            sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-        return {**_placed(0, sizes, sorted(joined), titles, notes), "folds": folds}
+def _folded(all_nodes: list[FxNode], graph: Graph) -> FxPicture:
+    """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
+    runs = fx_folds([node.module for node in graph.nodes], all_nodes)
+    fold_of = [i for i, run in enumerate(runs) for _ in run.nodes]
+    joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(all_nodes) for source in node["reads"]}
+    joined = {(a, b) for a, b in joined if a != b}
+    inputs = {i for i, run in enumerate(runs) if all(all_nodes[n]["kind"] in ("input", "param") for n in run.nodes)}
+    readers = grouped((a, b) for a, b in sorted(joined) if a in inputs)
+    joined -= {(i, b) for i, folds_read in readers.items() if len(folds_read) > READERS for b in folds_read[1:]}
+    seconds = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
+    taken = [sum(seconds.get(graph.nodes[n].name, 0.0) for n in run.nodes) for run in runs]
+    folds: list[FxFold] = []
+    titles, notes, sizes = [], [], []
+    for i, (name, nodes) in enumerate(runs):
+        folds.append({"name": name, "first": nodes.start, "count": len(nodes)})
+        if len(nodes) <= DRAWN:
+            folds[i]["inside"] = _unfolded(all_nodes, nodes)
+        title, note = cut(name, FOLD_WIDEST - 38, 12), f"{len(nodes):,} {'node' if len(nodes) == 1 else 'nodes'}"
+        note += f" · read by {len(readers[i])} parts" if len(readers[i]) > READERS else ""
+        if taken[i] > 0:
+            folds[i]["heat"] = round(100 * taken[i] / max(taken))
+            note += f" · {time_text(taken[i])}"
+        wide = max(text_width(title, 12), _mono_width(note)) + 38
+        titles.append(title)
+        notes.append(note)
+        sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
+    return {**_placed(0, sizes, sorted(joined), titles, notes), "folds": folds}
 
 
 def _mono_width(words: str) -> float:

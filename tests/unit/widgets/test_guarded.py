@@ -20,7 +20,7 @@ FAIL = Mock(side_effect=RuntimeError(HOSTILE))
 #: what fails, by the module that calls it
 FAULTS = (
     "model.Places", "features.summary.headline", "model.split_picture", "model.details", "model.source_view",
-    "model.timeline", "model.break_rows", "features.summary.first_id", "features.summary.chips", "model.FxDrawing",
+    "model.timeline", "model.break_rows", "features.summary.first_id", "features.summary.chips", "model.fx_picture",
     "features.graphs._nodes_part", "features.graphs.run_part", "features.breaks.break_target", "features.breaks.advice",
     "features.breaks.flag_words", "features.frames.ops_text", "features.frames.frame_words",
     "features.source_view.bands", "features.run_time.timeline",
