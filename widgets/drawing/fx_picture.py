@@ -47,6 +47,10 @@ DEEPEST = 8
 _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 
 
+#: title, note, size
+_Box = tuple[str, str, Size]
+
+
 class FxPicture(TypedDict):
     """The layout of a part of an FX graph: its `folds` if it has any, else the nodes from node `first` on.
 
@@ -86,16 +90,14 @@ def _unfolded(all_nodes: list[FxNode], run: range) -> FxPicture:
     read = {source for node in nodes for source in node["reads"]}
     devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
     same = f" {devices.pop()}" if len(devices) == 1 else ""
-    titles, notes, sizes = [], [], []
+    boxes: list[_Box] = []
     for i, node in zip(run, nodes, strict=True):
         title, value, time = cut(_title(node), WIDEST - 24, 12), node["value"].removesuffix(same), node.get("time", "")
         note = cut(value, WIDEST - 10, 10, mono=True) if value and i in read else ""
         wide = max(text_width(title, 12) + 24, _mono_width(note) + 10, _mono_width(time) + 16)
-        titles.append(title)
-        notes.append(note)
-        sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
+        boxes.append((title, note, (min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT)))
     inner = [(n - run.start, i) for i, node in enumerate(nodes) for n in node["reads"] if n >= run.start]
-    return _placed(run.start, sizes, inner, titles, notes)
+    return _placed(run.start, boxes, inner)
 
 
 def _folded(all_nodes: list[FxNode], graph: Graph) -> FxPicture:
@@ -110,7 +112,7 @@ def _folded(all_nodes: list[FxNode], graph: Graph) -> FxPicture:
     seconds = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
     taken = [sum(seconds.get(graph.nodes[n].name, 0.0) for n in run.nodes) for run in runs]
     folds: list[FxFold] = []
-    titles, notes, sizes = [], [], []
+    boxes: list[_Box] = []
     for i, (name, nodes) in enumerate(runs):
         folds.append({"name": name, "first": nodes.start, "count": len(nodes)})
         if len(nodes) <= DRAWN:
@@ -121,10 +123,8 @@ def _folded(all_nodes: list[FxNode], graph: Graph) -> FxPicture:
             folds[i]["heat"] = round(100 * taken[i] / max(taken))
             note += f" · {time_text(taken[i])}"
         wide = max(text_width(title, 12), _mono_width(note)) + 38
-        titles.append(title)
-        notes.append(note)
-        sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-    return {**_placed(0, sizes, sorted(joined), titles, notes), "folds": folds}
+        boxes.append((title, note, (min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER)))
+    return {**_placed(0, boxes, sorted(joined)), "folds": folds}
 
 
 def _mono_width(words: str) -> float:
@@ -137,12 +137,12 @@ def _title(node: FxNode) -> str:
     return "return" if node["kind"] == "output" else node["target"]
 
 
-def _placed(first: int, sizes: list[Size], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
-    placed = layout(tuple(sizes), tuple(joined), ROOM, TALL)
+def _placed(first: int, boxes: list[_Box], joined: list[tuple[int, int]]) -> FxPicture:
+    placed = layout(tuple(size for _, _, size in boxes), tuple(joined), ROOM, TALL)
     return {
         "width": placed.width, "height": placed.height, "first": first,
-        "boxes": [[*placed.rects[i]] for i in range(len(sizes))],
-        "titles": titles, "notes": notes, "joined": [list(pair) for pair in joined],
+        "boxes": [[*placed.rects[i]] for i in range(len(boxes))],
+        "titles": [title for title, _, _ in boxes], "notes": [note for _, note, _ in boxes], "joined": [list(pair) for pair in joined],
         "edges": [[[x, y] for x, y in route] for route in placed.routes],
     }  # fmt: skip
 
