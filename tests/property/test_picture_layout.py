@@ -16,7 +16,7 @@ from dynascope.widgets.layout.split_graph import COLUMN, COLUMN_GAP, Box, Edge
 
 Key = TypeVar("Key", bound=Hashable)
 SLACK = 0.25  # coordinates are rounded to a tenth
-KINDS = ("down", "right")
+KINDS = ("continues", "calls")
 Nodes = tuple[tuple[Size, ...], tuple[tuple[int, int], ...]]
 
 
@@ -128,8 +128,8 @@ def test_the_work_grows_linearly_with_the_nodes() -> None:
 
 def test_a_called_frame_is_beside_its_caller_whatever_is_above_and_below() -> None:
     boxes = [Box(f"{row}{i}", COLUMN, 30) for row in "abc" for i in range(4)]
-    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "right") for row in "abc" for i in range(3)]
-    edges += [Edge("a0", "b0", "down"), Edge("b0", "c0", "down")]
+    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "calls") for row in "abc" for i in range(3)]
+    edges += [Edge("a0", "b0", "continues"), Edge("b0", "c0", "continues")]
     rects = split_graph.layout(boxes, edges).rects
     for edge in edges[:9]:
         left, right = rects[edge.source], rects[edge.target]
@@ -139,8 +139,8 @@ def test_a_called_frame_is_beside_its_caller_whatever_is_above_and_below() -> No
 def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     """The longest gets the lane next to the target: the others do not run across it."""
     boxes = [Box(f"s{i}", COLUMN, 40) for i in range(5)] + [Box("t", COLUMN, 40)]
-    edges = [Edge("s0", "t", "right"), *(Edge(f"s{i}", f"s{i + 1}", "down") for i in range(4))]
-    edges += [Edge(f"s{i}", "t", "right") for i in range(1, 5)]
+    edges = [Edge("s0", "t", "calls"), *(Edge(f"s{i}", f"s{i + 1}", "continues") for i in range(4))]
+    edges += [Edge(f"s{i}", "t", "calls") for i in range(1, 5)]
     lanes = [route[1][0] for route in split_graph.layout(boxes, edges).routes[5:]]
     assert lanes == sorted(lanes)
     assert len(set(lanes)) == 4

@@ -142,8 +142,8 @@ def _placed(first: int, boxes: list[_Box], joined: list[tuple[int, int]]) -> FxP
     return {
         "width": placed.width, "height": placed.height, "first": first,
         "boxes": [[*placed.rects[i]] for i in range(len(boxes))],
-        "titles": [title for title, _, _ in boxes], "notes": [note for _, note, _ in boxes], "joined": [list(pair) for pair in joined],
-        "edges": [[[x, y] for x, y in route] for route in placed.routes],
+        "titles": [title for title, _, _ in boxes], "notes": [note for _, note, _ in boxes],
+        "joined": [list(pair) for pair in joined], "edges": [[[x, y] for x, y in route] for route in placed.routes],
     }  # fmt: skip
 
 

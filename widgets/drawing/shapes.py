@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from dynascope.compiler.report import Break, Frame, Graph
 from dynascope.widgets.features.places import Places, graph_tone, ops_text
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.features.regions import region_name
 from dynascope.widgets.layout.geometry import Point, Rect
-from dynascope.widgets.layout.split_graph import COLUMN, PAD
+from dynascope.widgets.layout.split_graph import COLUMN, PAD, Edge
 from dynascope.widgets.words import compiler_text, cut, line_ranges, printable, shorten, text_width, wrapped
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
@@ -58,17 +58,10 @@ class Shape:
         return boxes.get(self.kind, TITLE_HEIGHT + LINE_HEIGHT * len(self.lines))
 
 
-#: what an arrow says: a graph stops at a break; a frame continues as a resume function, or calls another one
-ArrowKind = Literal["within", "continues", "calls"]
-
-
 @dataclass
-class Arrow:
+class Arrow(Edge):
     """An edge of the split graph; `points`: its route, `at`: where the text of its label starts."""
 
-    source: str
-    target: str
-    kind: ArrowKind
     label: str
     full: str
     points: list[Point] = field(default_factory=list)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.widgets.drawing import shapes
-from dynascope.widgets.drawing.shapes import Arrow, ArrowKind, Picture, Shape
+from dynascope.widgets.drawing.shapes import Arrow, Picture, Shape
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout.geometry import Point
-from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, layout
+from dynascope.widgets.layout.split_graph import COLUMN, Box, EdgeKind, layout
 from dynascope.widgets.words import grouped, shorten, text_width
 
 #: at most this many frames are drawn at once; this many in a short picture
@@ -128,7 +128,7 @@ class _Drawing:
         elif caller is not None and caller != me:
             self._arrow(caller, me, "calls", "calls", f"calls from line {frame.called_from}" if frame.called_from else "calls")
 
-    def _arrow(self, source: str, target: str, kind: ArrowKind, label: str, words: str) -> None:
+    def _arrow(self, source: str, target: str, kind: EdgeKind, label: str, words: str) -> None:
         a, b = (shorten(self.rows[end][0].full, 90) for end in (source, target))
         self.arrows.setdefault((source, target), Arrow(source, target, kind, label, f"{a} {words} {b}"))
 
@@ -136,8 +136,7 @@ class _Drawing:
 
     def _placed(self) -> Picture:
         arrows = [*self.arrows.values()]
-        edges = [Edge(arrow.source, arrow.target, "right" if arrow.kind == "calls" else "down") for arrow in arrows]
-        placed = layout(self.boxes, edges)
+        placed = layout(self.boxes, arrows)
         for name, rect in placed.rects.items():
             shapes.place_row(self.rows[name], rect)
         width = placed.width

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from typing import Literal
@@ -18,8 +18,9 @@ from typing import Literal
 from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, placement, shelves
 from dynascope.widgets.words import grouped
 
-#: "right": a call; "down": a continuation, or graph to break
-EdgeKind = Literal["right", "down"]
+#: what an edge says: a graph stops at a break; a frame continues as a resume function, or calls another one.  Calls lead to the
+#: right, all others down
+EdgeKind = Literal["within", "continues", "calls"]
 
 COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
 #: trees side by side are at most this many pixels wide: two columns
@@ -47,7 +48,7 @@ class Box:
     frame: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Edge:
     """An edge between two frames or boxes, by id."""
 
@@ -56,7 +57,7 @@ class Edge:
     kind: EdgeKind
 
 
-def layout(boxes: list[Box], edges: list[Edge]) -> Placement[str]:
+def layout(boxes: list[Box], edges: Sequence[Edge]) -> Placement[str]:
     """Place the boxes and route the edges."""
     members = grouped((box.frame, box) for box in boxes)
     owner = {box.id: box.frame or box.id for box in boxes}
@@ -88,7 +89,7 @@ def _size(frame: Box, inside: list[Box]) -> Size:
 class _Forest:
     """Frames as trees: the first edge that leads to a frame joins it to its parent, unless that closes a cycle."""
 
-    def __init__(self, sizes: dict[str, Size], edges: list[Edge], owner: dict[str, str]) -> None:
+    def __init__(self, sizes: dict[str, Size], edges: Sequence[Edge], owner: dict[str, str]) -> None:
         self.sizes = sizes
         self.parent: dict[str, str] = {}
         self.right: dict[str, list[str]] = defaultdict(list)
@@ -97,7 +98,7 @@ class _Forest:
             source, target = owner[edge.source], owner[edge.target]
             if target not in self.parent and self._root(source) != target:
                 self.parent[target] = source
-                (self.right if edge.kind == "right" else self.down)[source].append(target)
+                (self.right if edge.kind == "calls" else self.down)[source].append(target)
 
     def _root(self, id: str) -> str:
         while id in self.parent:
@@ -172,10 +173,10 @@ class _Router:
         outer = self.frames[source]
         if source == target:
             return _inside(outer, a, b)
-        if edge.kind == "down":
-            trunk, tries = "", _below(a, outer, b, edge.source == source or edge.source in self.lasts)
-        else:  # the calls of one frame may share a line
+        if edge.kind == "calls":  # those of one frame may share a line
             trunk, tries = source, _beside(a, outer, b, self.frames[target])
+        else:
+            trunk, tries = "", _below(a, outer, b, edge.source == source or edge.source in self.lasts)
         for points in tries:
             if self.budget > 0 and self._unused(points, trunk) and self._free(points, source, target):
                 break
