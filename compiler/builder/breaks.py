@@ -154,8 +154,9 @@ class Latest(NamedTuple):
 class BreakTable:
     """All breaks of a report, in the order of their first hits."""
 
-    def __init__(self, cell_of: lines.CellResolver) -> None:
-        self.cell_of = cell_of
+    def __init__(self, cell_of: lines.CellResolver, marks_columns: bool) -> None:
+        """`marks_columns`: whether any stack marks columns: if not, an entry without marks says nothing."""
+        self.cell_of, self.marks_columns = cell_of, marks_columns
         self.regions = RegionFlags(cell_of)
         self.breaks: list[Break] = []
         self._by_place: dict[tuple[str, int, str], list[Break]] = {}
@@ -163,9 +164,6 @@ class BreakTable:
         self.latest: dict[str, Latest] = {}
         #: id() of a hit -> the flags in force there
         self._flags: dict[int, Flags] = {}
-
-    def get(self, id: str | None) -> Break | None:
-        return next((b for b in self.breaks if b.id == id), None) if id else None
 
     def left_at(self, frame: str) -> int | None:
         """The line at which a compiled frame leaves for a resume function; None if it does not, or if the line is unknown."""
@@ -260,7 +258,7 @@ class BreakTable:
         def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
             return user_name(entry.function) == name and entry.file == record.file
 
-        if record.marks_columns:
+        if self.marks_columns:
             for entry in text.stack:
                 entry.carets = entry.carets or (0, None)
         name = user_name(record.name)
@@ -497,9 +495,6 @@ def _are_stacks_cut(records: list[CompileRecord]) -> bool:
     another compiled frame.
     """
     known = {(r.name, r.file) for r in records}
-    for record in records:
-        if record.stack and is_resume(record.name):
-            caller = record.stack[-2] if len(record.stack) > 1 else Location("", 0, "")
-            if user_name(caller.function) != user_name(record.name) and (caller.function, caller.file) not in known:
-                return True
-    return False
+    resumes = [r for r in records if r.stack and is_resume(r.name)]
+    callers = [(r.name, r.stack[-2] if len(r.stack) > 1 else Location("", 0, "")) for r in resumes]
+    return any(user_name(c.function) != user_name(name) and (c.function, c.file) not in known for name, c in callers)

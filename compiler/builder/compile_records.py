@@ -83,8 +83,6 @@ class CompileRecord:
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
     closed: bool = False
-    #: whether any stack of this recording marks columns: only then does an entry without marks say that nothing is marked
-    marks_columns: bool = False
     #: whether its last step is recorded, and its thread has started another compile since
     over: bool = False
 
@@ -143,9 +141,8 @@ class CompileRecords:
                 name = record_name(event.metadata) if isinstance(event, events.Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
         stacks = (t.split("\nTraceback (most recent call last)", 1)[0] for record in self.records for t in record.break_texts)
-        marks_columns = any(map(_MARKS.search, stacks))
-        for record in self.records:
-            record.marks_columns = marks_columns
+        #: whether any stack of this recording marks columns
+        self.marks_columns = any(map(_MARKS.search, stacks))
 
     def code_like(self, record: CompileRecord) -> events.Code | None:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""

@@ -158,12 +158,12 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
         for found in alike.values():
             paths, turns = list(dict.fromkeys(path for path, _ in found)), [turn for _, turn in found]
             if len(turns) >= _TIMES and len(turns[0]) >= _OPS:
-                blocks.append(_block(turns, [graph], len(turns) * len(turns[0]) / len(nodes), paths, cell_of))
+                blocks.append(_block(turns, [graph], paths, cell_of))
         if len(nodes) >= _OPS and graph.frame in shown:
             same.setdefault(tuple(map(_token, nodes)), []).append(graph)
     for equal in same.values():
         if len(equal) >= _TIMES:
-            blocks.append(_block([_operations(g) for g in equal], equal, 1.0, [], cell_of))
+            blocks.append(_block([_operations(g) for g in equal], equal, [], cell_of))
     return sorted(blocks, key=lambda b: -b.count * b.ops)
 
 
@@ -179,9 +179,8 @@ def _token(node: Node) -> object:
     return node.op, node.target, node.file, node.line, node.dtype, tuple(node.shape or ()), code
 
 
-def _block(
-    turns: list[list[Node]], graphs: list[Graph], share: float, modules: list[str], cell_of: CellResolver
-) -> RepeatedBlock:
+def _block(turns: list[list[Node]], graphs: list[Graph], modules: list[str], cell_of: CellResolver) -> RepeatedBlock:
+    share = sum(map(len, turns)) / sum(len(_operations(graph)) for graph in graphs)
     places = dict.fromkeys((n.file, n.line) for n in turns[0] if n.file is not None and not in_torch(n.file))
     functions = dict.fromkeys(f[0] for file, line in places if (f := function_at(file or "", line or 0)) is not None)
     file, line = next(iter(places), (None, None))

@@ -10,7 +10,7 @@ the module inside becomes a graph of its own.  If nothing else was in the frame,
 
 Logs have only the Python text that torch prints for an FX graph; for a live run, `torch_private.translators` copies the same
 nodes from the graph.  `parse_graph` returns the statements of a text with their arguments, from which `lab.graph_run` builds an
-FX graph; `read_graph` returns the report's nodes and the names of the outputs.
+FX graph; `read_graph` returns the report's nodes.
 """
 
 from __future__ import annotations
@@ -61,13 +61,9 @@ class Statement:
     kwargs: dict[str, ast.expr] = field(default_factory=dict)
 
 
-def read_graph(text: str) -> tuple[list[Node], list[str]]:
-    """The nodes of the outermost `forward` in order, and the names of those that it returns.
-
-    Raises ValueError if the text is not an FX graph.
-    """
-    graph = parse_graph(text)
-    return [s.node for s in graph.statements], graph.outputs
+def read_graph(text: str) -> list[Node]:
+    """The nodes of the outermost `forward` in order; raises ValueError if the text is not an FX graph."""
+    return [s.node for s in parse_graph(text).statements]
 
 
 def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
@@ -110,8 +106,6 @@ class ParsedGraph:
     def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]], inner: list[ast.ClassDef]) -> None:
         self.places = places
         self.statements: list[Statement] = []
-        #: names of the nodes that `forward` returns
-        self.outputs: list[str] = []
         #: the nested classes, such as the branches of a `cond`
         self.inner = {c.name: c for c in inner}
         self.nodes: dict[str, Node] = {}
@@ -124,8 +118,8 @@ class ParsedGraph:
                 case ast.Return(value):
                     numbered = (f"output_{number}" for number in itertools.count(1))  # torch does not print the name
                     name = next(n for n in itertools.chain(["output"], numbered) if n not in self.nodes)
-                    self.outputs, code = self.names(value), ast.unparse(statement)
-                    output = Node(name=name, op="output", target="output", inputs=self.outputs, code=code)
+                    returned, code = self.names(value), ast.unparse(statement)
+                    output = Node(name=name, op="output", target="output", inputs=returned, code=code)
                     self.add(Statement(output, [value or ast.Constant(None)]), None)
                 case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
                     pending = statement  # torch prints `y += 1` and `y[0] = 1` first, and names the node on the next line

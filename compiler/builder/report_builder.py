@@ -52,7 +52,7 @@ class _ReportBuilder:
         self.latest: dict[Any, Frame] = {}
         #: file -> (first line, last line) of each part that the report refers to
         self.extents: dict[str, set[tuple[int, int]]] = {}
-        self.breaks = BreakTable(facts.cell_of)
+        self.breaks = BreakTable(facts.cell_of, records.marks_columns)
         self.links = Links(records.records, self.breaks)
         self.recompiles = Recompiles(facts.cell_of)
         #: ids of the frames that `ignore_wrappers` has marked
@@ -247,7 +247,7 @@ class _ReportBuilder:
             return
         if not record.nodes:
             try:
-                record.nodes, _ = graphs.read_graph(record.graph_text)
+                record.nodes = graphs.read_graph(record.graph_text)
             except ValueError:
                 self.records.unread["dynamo_output_graph: unreadable"] += 1
         nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
@@ -304,7 +304,7 @@ class _ReportBuilder:
             stack = self.breaks.latest[frame.id].stack if frame.stopped_by else ()
             frame.inlined = self.inlined(frame, ((entry.file, entry.line) for entry in stack))
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
-            self.failure(record, frame, frame.stopped_by)
+            self.failure(record, frame)
         elif outcome == "unfinished":
             frame.status, frame.reason = "unfinished", self.facts.no_end_words
             if compile_records.interrupted(record):
@@ -342,9 +342,10 @@ class _ReportBuilder:
         for entry in latest.broken.stack if latest is not None else ():
             self.note_lines(entry.file, entry.line)
 
-    def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
+    def failure(self, record: CompileRecord, frame: Frame) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
-        at = self.breaks.get(cause) or self.breaks.named_line(record) or frame
+        latest, cause = self.breaks.latest.get(frame.id), frame.stopped_by
+        at = latest.broken if latest is not None else self.breaks.named_line(record) or frame
         error = compile_records.error_of(record)
         message = re.split("\n\n(?:from user code|User stack):|\nSet TORCHDYNAMO_VERBOSE", error.message, maxsplit=1)[0].strip()
         self.result.error = Failure(

@@ -27,6 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dynascope.compiler.builder.events import Location
+from dynascope.compiler.capture.torch_private.caches import process_groups
 from dynascope.compiler.ranks.report import Rank, RankStatus
 from dynascope.compiler.ranks.structure import GroupNames, RankRecord, encoded, record_of, write
 from dynascope.compiler.report import Report, StackEntry, first_line
@@ -87,15 +88,6 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in shaping if not any(part in name for part in _DIFFERING)}
 
 
-def group_names() -> GroupNames:
-    """The process groups of this process: torch's name -> (the program's name, the ranks)."""
-    if process_group() is None:
-        return {}
-    from dynascope.compiler.capture.torch_private.caches import process_groups
-
-    return process_groups()
-
-
 def _number(name: str) -> int | None:
     value = os.environ.get(name, "")
     return int(value) if value.isdigit() else None
@@ -127,7 +119,7 @@ class RankRecorder:
         self._lock = threading.Lock()
         self._rank: Rank | None = None
         self._world_size: int | None = None
-        self._names: dict[str, tuple[str | None, list[int] | None]] = {}
+        self._names: GroupNames = {}
         self._at: list[StackEntry] = []
         self._since = time.monotonic()
         self._last: tuple[RankRecord, bytes] | None = None
@@ -179,7 +171,7 @@ class RankRecorder:
         rank = process_rank()
         if rank is not None and (self._rank is None or process_group() is not None):
             self._rank, self._world_size = rank, world_size()
-        self._names.update(group_names())
+        self._names.update(process_groups())
 
     def _guarded(self, do: Callable[[], None]) -> None:
         try:

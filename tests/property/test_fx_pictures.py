@@ -161,7 +161,6 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 @settings(max_examples=150)
 def test_any_text(text: str) -> None:
-    nodes, outputs = graphs.read_graph(text)
-    assert nodes[-1].inputs == outputs
+    nodes = graphs.read_graph(text)
     assert sum(n.name == nodes[-1].name for n in nodes) == 1  # of the output, torch prints no name
     check(report_of(nodes, text))

@@ -51,7 +51,6 @@ class Places:
         self._lines: dict[str, dict[int, str]] = {}
         #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
         self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
-        self._functions: dict[tuple[str, str, int | None], str] = {}
         for f in report.frames:
             met = [(f.file, f.line, f.end_line, f.qualname), *((i.file, i.line, i.end_line, i.name) for i in f.inlined)]
             for file, line, end, name in met:
@@ -115,12 +114,8 @@ class Places:
 
     def function(self, name: str, file: str, line: int | None) -> str:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""
-        key = (name, file, line)
-        if key not in self._functions:
-            owners = self._qualified.get((file, name), ())
-            known = next((qualname for first, last, qualname in owners if first <= (line or 0) <= last), name)
-            self._functions[key] = printable(known)
-        return self._functions[key]
+        owners = self._qualified.get((file, name), ())
+        return printable(next((qualname for first, last, qualname in owners if first <= (line or 0) <= last), name))
 
     def function_of(self, b: Break) -> str:
         """The function of a break, and the place in Python's own modules, of which stacks have no entries, if it is there."""

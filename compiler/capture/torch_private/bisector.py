@@ -5,13 +5,12 @@ Its state is in a folder of our own, which is removed: a search that the user ha
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import operator
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import if_present
@@ -58,8 +57,6 @@ def inductor_setting(name: str) -> Any:
         return None
 
 
-@contextlib.contextmanager
-def inductor_config(**values: Any) -> Iterator[None]:
-    """Set these values in torch._inductor.config for the duration; restored exactly."""
-    with importlib.import_module("torch._inductor.config").patch(**values):
-        yield
+def inductor_config(**values: Any) -> Any:
+    """A context manager that sets these values in torch._inductor.config, and restores them exactly."""
+    return importlib.import_module("torch._inductor.config").patch(**values)

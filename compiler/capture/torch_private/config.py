@@ -81,11 +81,9 @@ def dynamo_setting(name: str) -> Any:
     return getattr(importlib.import_module("torch._dynamo.config"), name, ABSENT)
 
 
-@contextlib.contextmanager
-def dynamo_config(**values: Any) -> Iterator[None]:
-    """Set these values in torch._dynamo.config for the duration; restored exactly."""
-    with importlib.import_module("torch._dynamo.config").patch(**values):
-        yield
+def dynamo_config(**values: Any) -> Any:
+    """A context manager that sets these values in torch._dynamo.config, and restores them exactly."""
+    return importlib.import_module("torch._dynamo.config").patch(**values)
 
 
 @contextlib.contextmanager

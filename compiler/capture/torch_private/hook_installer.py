@@ -25,6 +25,7 @@ import linecache
 import re
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -320,12 +321,10 @@ class Hooks:
 
     def call(self) -> int | None:
         """The innermost call in progress, by its number (from 1) among the calls of its compiled function; None without one."""
-        frame: FrameType | None = sys._getframe(1) if self.thread.calls else None
-        while frame is not None:
+        for frame, _ in traceback.walk_stack(sys._getframe(1)) if self.thread.calls else ():
             code, number = self.thread.calls.get(id(frame), (None, None))
             if frame.f_code is code:  # else this frame has the address of one that has ended
                 return number
-            frame = frame.f_back
         return None
 
     def code(self, code: CodeType) -> Code:

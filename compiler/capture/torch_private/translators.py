@@ -15,6 +15,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from itertools import dropwhile, islice
 from types import FrameType, MethodType, TracebackType
 from typing import Any
 
@@ -104,20 +105,18 @@ def summaries(stack: Any) -> list[Location]:
     ]
 
 
-def callers(frame: FrameType | None) -> list[Location]:
+def callers(innermost: FrameType) -> list[Location]:
     """A Python frame and its callers, outermost first, without those inside an enclosing compile.
 
     The stack that torch records is no substitute: it lacks the innermost callers, because torch cuts off more frames than its
     own.
     """
     entries: list[Location] = []
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename.endswith("convert_frame.py"):
+    for frame, line in traceback.walk_stack(innermost):
+        if frame.f_code.co_filename.endswith("convert_frame.py"):
             entries.clear()
         else:
-            entries.append(Location(code.co_filename, frame.f_lineno or 0, code.co_name))
-        frame = frame.f_back
+            entries.append(Location(frame.f_code.co_filename, line or 0, frame.f_code.co_name))
     return entries[::-1]
 
 
@@ -176,15 +175,10 @@ def shape_record(name: str, make: Any) -> Any:
         ]
     except (AttributeError, KeyError, TypeError, ValueError):
         return make()
-    frame: FrameType | None = sys._getframe(2)  # 0: this function, 1: torch's function that makes the record
-    while frame is not None and frame.f_code.co_filename in uninteresting:
-        frame = frame.f_back
-    stack = fields["stack"] = []
-    while frame is not None and len(stack) < 8:
-        code = frame.f_code
-        stack.insert(0, {"line": frame.f_lineno, "name": code.co_name, "filename": code.co_filename})
-        frame = frame.f_back
-    return fields
+    above = traceback.walk_stack(sys._getframe(2))  # 0: this function, 1: torch's function that makes the record
+    stack = dropwhile(lambda entry: entry[0].f_code.co_filename in uninteresting, above)
+    entries = [{"line": line, "name": f.f_code.co_name, "filename": f.f_code.co_filename} for f, line in islice(stack, 8)]
+    return {**fields, "stack": entries[::-1]}
 
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:

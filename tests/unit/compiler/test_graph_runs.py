@@ -319,8 +319,8 @@ def written(*lines: str) -> Graph:
     """A graph of one input, x, as a file could hold it."""
     body = "".join(f"        {line}\n" for line in lines)
     text = f'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[3][1]cpu"):\n{body}        return (x,)\n'
-    nodes, outputs = graphs.read_graph(text)
-    return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=outputs, code=text)
+    nodes = graphs.read_graph(text)
+    return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=nodes[-1].inputs, code=text)
 
 
 def test_graphs_of_a_report_from_a_file_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
