@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import caches, config
-from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
@@ -61,7 +60,7 @@ class Run:
     #: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is used again
     retraces: bool = True
     #: the `--region` options in force
-    regions: RegionsInForce | None = None
+    regions: compiling.RegionsInForce | None = None
     #: called before a call that `repeat_last_call` may repeat, with each new sentence on effects that cannot be undone
     warn: Callable[[str], None] = lambda sentence: None
     #: makes the context manager that is entered while calls are repeated, which suppresses displays
@@ -84,7 +83,6 @@ class Run:
         from dynascope.compiler.lab.recorded_call import CallRecorder
 
         self.recording = Recording(self.settings, self.compiled, self.cells, self.on_progress)
-        self.compiled = self.recording.compiled
         self.notes: list[str] = settings_notes(self.settings) if self.settings is not None else []
         #: with the defaults, which ask for nothing, if the run only observes
         self._chosen = chosen = self.settings if self.settings is not None else Settings()
@@ -127,13 +125,13 @@ class Run:
         finally:
             report = self._annotated(self.report)
             try:
-                if error is None or is_refusal(error):
+                if error is None or compiling.is_refusal(error):
                     with _unless_fault("the line at which they differ was not searched", report.notes):
                         self._locate(report)
                     with _unless_fault("the calls were not tried again", report.notes):
                         self._try_again(report)
                 if error is not None:  # what the compiler refuses is still tried again
-                    names = ["check", "profile"] if is_refusal(error) else ["check", "profile", "second_call", "fix"]
+                    names = ["check", "profile"] if compiling.is_refusal(error) else ["check", "profile", "second_call", "fix"]
                     asked = [n for n in names if getattr(self._fix or self._chosen, n) and getattr(report, n, None) is None]
                     missing = " or ".join(asked).replace("_", " ")
                     report.notes += [f"The run ended with {type(error).__name__}, so no {missing} was made"] if asked else []
@@ -320,14 +318,14 @@ def explain(
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Report:
-        run = Run(chosen, compiled=[target_name(function)], cells=cells, on_progress=on_progress, warn=_warn)
+        run = Run(chosen, compiled=[compiling.target_name(function)], cells=cells, on_progress=on_progress, warn=_warn)
         try:
             with run:
                 run.retrace(function)
                 run.entry_point(function)(*args, **kwargs)
                 run.repeat_last_call(chosen.inputs)
         except Exception as error:
-            if not is_refusal(error):
+            if not compiling.is_refusal(error):
                 raise
         if chosen.save is not None:
             run.report.save(chosen.save)

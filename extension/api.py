@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynascope.compiler.compiling import compile, region
-from dynascope.compiler.driver import last, remember
+from dynascope.compiler.driver import Run, last, remember
+from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
+from dynascope.ranks import RanksRecording
 from dynascope.shell import cell_number
-
-if TYPE_CHECKING:
-    from dynascope.compiler.driver import Run
-    from dynascope.compiler.ranks import RanksReport
-    from dynascope.ranks import RanksRecording
 
 __all__ = ["compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
@@ -57,8 +54,6 @@ def observe() -> Run:
     Returns:
         A context manager; its `report` is the Report of the block or, inside the block, the Report so far.
     """
-    from dynascope.compiler.driver import Run
-
     return Run(cells=cell_number, retraces=False, trace_again="call torch._dynamo.reset() before the block to compile it there")
 
 
@@ -105,6 +100,4 @@ def record_ranks(folder: str | Path | None = None) -> RanksRecording:
         A context manager; its `report` is the RanksReport of the processes that `torch.multiprocessing` starts in the block,
         for a launcher or for you.
     """
-    from dynascope.ranks import RanksRecording
-
     return RanksRecording(folder)

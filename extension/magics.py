@@ -22,7 +22,6 @@ from traitlets import TraitError
 
 from dynascope.cell import tracebacks
 from dynascope.cell.source import Cell, read_cell, read_expression
-from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver import last
 from dynascope.compiler.patching import own, put
 from dynascope.compiler.report import encodable, label
@@ -138,7 +137,7 @@ class DynascopeMagics(Magics):
                 return read_expression(self.shell, expression, name), settings, arguments
             return read_cell(self.shell, cell, name, line), settings, arguments
         except SyntaxError as error:
-            show_trimmed(self.shell, error)
+            tracebacks.show_trimmed(self.shell, error)
             raise
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 from dynascope.compiler.ranks import RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
-from dynascope.compiler.ranks.recorder import RankRecorder
 from dynascope.compiler.ranks.structure import read as read_rank
 from dynascope.compiler.report import Report, message_of
 
@@ -38,7 +37,6 @@ class RankRun:
         # the program may change the directory
         self.folder = Path(ranks_dir).absolute() if ranks_dir else _default_folder()
         self.folder_is_default = not ranks_dir
-        self._recorder: RankRecorder | None = None
         attempt = f"{recorder.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         #: the file that says that this attempt of the job has been reported
         self._mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
@@ -48,7 +46,7 @@ class RankRun:
 
     def start(self, recording: Any) -> None:
         """Begin to write the rank's file from `recording`, which records this process."""
-        self._recorder = RankRecorder(self.folder, recording)
+        self._recorder = recorder.RankRecorder(self.folder, recording)
         if os.environ.get("RANK") == "0":
             if os.path.exists(self._mark):  # False also where the folder cannot be read
                 _say(f"{self.folder} has an earlier run of this job: for a report of this run, pass another --ranks-dir")
@@ -58,7 +56,6 @@ class RankRun:
 
     def end(self, report: Report, status: int) -> RanksReport | None:
         """Write the file for the last time; returns the job's report if this rank is the one to show it."""
-        assert self._recorder is not None
         has_error = report.error is not None and not report.error.caught  # the file contains the error already
         error = f"exit status {status}" if status and not has_error else None
         self._recorder.end(report, "failed" if status else "finished", error)
@@ -130,16 +127,16 @@ def recorded(folder: Path, function: Callable[..., Any], *args: Any) -> Any:
     from dynascope.compiler.driver import Run
 
     run = Run(retraces=False)
-    recorder = RankRecorder(folder, run.recording)
+    rank = recorder.RankRecorder(folder, run.recording)
     try:
         with run:
-            recorder.start()
+            rank.start()
             return function(*args)
     finally:
         error = sys.exc_info()[1]
         failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
         text = f"{type(error).__name__}: {message_of(error)}".partition("\n")[0] if error is not None and failed else None
-        recorder.end(run.report, "failed" if failed else "finished", text)
+        rank.end(run.report, "failed" if failed else "finished", text)
 
 
 class RanksRecording:

@@ -29,7 +29,6 @@ from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import RecompileRow, every_recompile
 from dynascope.widgets.features.run_time import TimeLine, timeline
 from dynascope.widgets.features.source_view import SourceFile, source_view, ways
-from dynascope.widgets.features.summary import Chip, Recommendation
 from dynascope.widgets.words import guarded, printable
 
 T = TypeVar("T")
@@ -55,9 +54,9 @@ class ViewModel(TypedDict):
     headline: str
     name: str
     counts: list[list[str]]
-    chips: list[Chip]
+    chips: list[summary.Chip]
     first: str
-    advice: Recommendation | None
+    advice: summary.Recommendation | None
     overview: Overview | None
     split: Drawn
     sources: list[SourceFile]

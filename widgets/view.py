@@ -1,7 +1,7 @@
 """The live view: an anywidget whose whole content is one model of plain data.
 
 Promises: all that a click shows is in the browser already; a click that asks the kernel to run or stop something
-sends one message, which is acknowledged at once and handed to the callbacks (these should only queue: they may be called on
+sends one message, which is acknowledged at once and handed to `on_request` (this should only queue: it may be called on
 another thread, even during a cell); `text/plain` has the headline or is empty, never an address.
 """
 
@@ -22,7 +22,7 @@ from dynascope.widgets.render import ranks_page
 from dynascope.widgets.render.page import es_module, style_sheet
 from dynascope.widgets.words import printable, shorten
 
-Request = Callable[[dict[str, Any]], None]
+Request = Callable[[dict[str, Any]], object]
 #: each part of a rerun's output has at most this many characters
 OUTPUT_LIMIT = 50_000
 #: characters of JSON above which a model is sent compressed (to about a twelfth)
@@ -66,7 +66,10 @@ class View(anywidget.AnyWidget):
     fallback = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
-        self._callbacks: list[Request] = []
+        #: gets each request of the user: one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ...,
+        #: "set": "error" | "allow"}]}`, `{"kind": "run_graph", "graph": id}` and `{"kind": "stop"}`.  The view itself answers
+        #: the other messages from the browser: to save the report, and to ask whether the kernel lives
+        self.on_request: Request = lambda request: None
         #: the id that `show` selected, not the user: as the report grows, `show` may select something more important
         self._proposed: str | None = None
         self._report = report
@@ -100,17 +103,7 @@ class View(anywidget.AnyWidget):
 
     def output(self, parts: list[dict[str, str]]) -> None:
         """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] removes it."""
-        limited = ((str(p.get("type", "stream")), printable(p.get("text", ""), OUTPUT_LIMIT)) for p in parts)
-        self.printed = [{"type": kind, "text": text} for kind, text in limited]
-
-    def on_request(self, callback: Request) -> None:
-        """Call `callback` with each request of the user.
-
-        A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
-        "allow"}]}`, `{"kind": "run_graph", "graph": id}` and `{"kind": "stop"}`.  The view itself
-        answers the other messages from the browser: to save the report, and to ask whether the kernel lives.
-        """
-        self._callbacks.append(callback)
+        self.printed = [{"type": part["type"], "text": printable(part["text"], OUTPUT_LIMIT)} for part in parts]
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         request = checked_request(content)
@@ -120,8 +113,7 @@ class View(anywidget.AnyWidget):
         if request["kind"] == "save":
             self._save(request["path"])
         elif request["kind"] != "ping":  # a view that gets no answer says that its kernel is gone
-            for callback in list(self._callbacks):
-                callback(request)
+            self.on_request(request)
 
     def _save(self, path: str) -> None:
         try:

@@ -31,7 +31,6 @@ from dynascope.compiler.builder.guards import callers
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, Resume, StackEntry
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, character_column
 from dynascope.compiler.source.origin import in_torch, is_plumbing
 
 #: the setting that a hint names for a break at `x.item()`
@@ -67,7 +66,7 @@ _Around = list[list[_ActiveRegion]]
 class RegionFlags:
     """Follows the regions of one recording from frame to frame, in the order in which the frames were compiled."""
 
-    def __init__(self, cell_of: CellResolver) -> None:
+    def __init__(self, cell_of: lines.CellResolver) -> None:
         self.cell_of = cell_of
         #: uid of a resume function's code -> the regions that the function enters again, outermost first
         self._entered_by_resume: dict[int | None, list[_ActiveRegion]] = {}
@@ -423,7 +422,7 @@ class Links:
         before, made = next((m for m in reversed(makers) if m[0] is caller), makers[-1] if makers else (None, None))
         if made is not None:
             line = made.position.line or frame.line
-            column = character_column(frame.file, line, made.position.column)
+            column = lines.character_column(frame.file, line, made.position.column)
             received = [n for n in made.receives if not n.startswith("__")]
             frame.resume = Resume(line=line, column=column, locals=received, stack=made.stack)
             frame.end_line = made.original.end_line

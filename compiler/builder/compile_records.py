@@ -117,7 +117,7 @@ class CompileRecord:
 class CompileRecords:
     """All compiles of a recording, in the order in which they started; `unread` counts what was not understood, by kind."""
 
-    def __init__(self, recorded: Iterable[events.Event], strings: dict[int, str] | None = None) -> None:
+    def __init__(self, recorded: Iterable[events.Event], strings: dict[int, str]) -> None:
         """`strings`: the structured trace's table of interned strings."""
         self.records: list[CompileRecord] = []
         self.unread: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class CompileRecords:
         self.timed: list[tuple[events.Timed, CompileRecord | None]] = []
         #: (uid of the code of a compiled function, id of the function or object) -> its name, in order of the calls
         self.entries: dict[tuple[int | None, int | None], str] = {}
-        self._strings = strings or {}
+        self._strings = strings
         #: uid of a resume function's code -> the sources of the values on the stack that it receives
         self._passed: dict[int | None, list[str]] = {}
         self._open: dict[str, CompileRecord] = {}  # by compile id
@@ -273,12 +273,9 @@ class CompileRecords:
             record.aot_graphs.setdefault(kind, []).append(text)
 
     def _stack(self, entries: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
-        """A record's stack with file names.
-
-        In a live run, torch writes the numbers of interned strings, which are looked up here ("?" if unknown); for a log, the
-        log reader has looked them up.
-        """
-        names = ((e, e["filename"]) for e in entries or ())
+        """A record's stack with file names, for which torch writes the numbers of interned strings ("?" if unknown)."""
+        names = [(e, e["filename"]) for e in entries or ()]
+        self.unread.update("string missing" for _, f in names if isinstance(f, int) and f not in self._strings)
         return [{**e, "filename": self._strings.get(f, "?") if isinstance(f, int) else str(f)} for e, f in names]
 
 

@@ -269,7 +269,7 @@ class RecordingFacts:
     """Everything that the Report needs and the events do not contain."""
 
     origin: Literal["live", "trace"] = "live"
-    #: id -> interned string of the structured trace; empty for a log, whose reader looks up the strings
+    #: id -> interned string of the structured trace, as far as the events need them so far
     strings: dict[int, str] = field(default_factory=dict)
     cell_of: lines.CellResolver = lambda file: None
     #: frames compiled by another thread than this one are foreign; None: unknown

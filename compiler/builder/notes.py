@@ -16,7 +16,6 @@ from dynascope.compiler.builder.events import Location, RecordingFacts
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, label, message_of
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
-from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, module_of, origin
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
@@ -55,7 +54,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_tries(report, facts)
 
 
-def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
+def _remarks(report: Report, old_functions: list[lines.OldFunction]) -> Iterator[str]:
     """What a reader of the report should know about its frames, breaks and lines."""
     # nothing says which thread the user means
     foreign = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
@@ -91,7 +90,7 @@ def annotate_tries(report: Report, facts: RecordingFacts) -> None:
             report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
 
 
-def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, operation: list[Location]) -> None:
+def annotate_error(report: Report, error: BaseException, cell_of: lines.CellResolver, operation: list[Location]) -> None:
     """Record the error that ended the block: the compiler's refusal, or an error in the user's code.
 
     `operation`: the user's stack of the operation that raised it in a running graph, if that is known.  After an interrupt, the

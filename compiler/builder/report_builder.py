@@ -25,7 +25,6 @@ from dynascope.compiler.report import Excerpt, Failure, Frame, Graph, InlinedFun
 from dynascope.compiler.report.formatting import first_line, label, plural, seconds
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown"
@@ -221,7 +220,7 @@ class _ReportBuilder:
         self.check(code.file)
         is_known = is_resume(code.name) or lines.old_function_at(code.file, code.line) is not None
         if not is_known and is_users(code.file) and lines.is_changed(code.file, code.name, code.line):
-            self.facts.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
+            self.facts.old_functions.append(lines.OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
         frame = self.new_frame(code, record.compile_id)
         if frame.end_line is None and (function := lines.function_at(code.file, code.line)) is not None:
             frame.end_line = function[2]
@@ -384,7 +383,7 @@ def _key(record: CompileRecord) -> Any:
     return code.uid or (code.name, code.file, code.line)
 
 
-def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
+def _sources(files: dict[str, set[tuple[int, int]]], cell_of: lines.CellResolver) -> list[Source]:
     """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():

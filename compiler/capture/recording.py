@@ -25,7 +25,6 @@ from dynascope.compiler.builder.events import CacheHit, CompiledCall, Event, Fra
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import torch_private
 from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks, marks, translators
-from dynascope.compiler.capture.torch_private.hook_installer import code_info
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
@@ -55,7 +54,7 @@ class Recording:
         on_progress: Progress | None = None,
     ) -> None:
         self.settings = settings
-        self.compiled = list(compiled or ())
+        self.compiled = compiled if compiled is not None else []
         self.notes: list[str] = []
         self.events: list[Event] = []
         #: names of compiled functions that were called, in order of the first call
@@ -134,7 +133,7 @@ class Recording:
             versions = [v for v in known[uid] if v.compile_id in led_on or not ran.isdisjoint(v.graphs)]
             if not versions and uid in have_run:
                 versions = [v for v in known[uid][:1] if not v.graphs]
-            of, is_full = code_info(code), len(known[uid]) >= caches.recompile_limit() if known[uid] else None
+            of, is_full = hook_installer.code_info(code), len(known[uid]) >= caches.recompile_limit() if known[uid] else None
             if versions:
                 have_run.add(uid)
             elif uid in have_run - tried and caches.is_known(code) and not (known[uid] and in_torch(code.co_filename)):

@@ -82,7 +82,7 @@ def _saved(path: Path) -> Report:
 def load_trace(file: Path, seen: Callable[[Trace], object] = lambda event: None) -> Report:
     """The Report of one log; raises ValueError if it has no record.  `seen`: gets the records that the report is made of."""
     log = _Log(file, seen)
-    report = build_report(log.events(), RecordingFacts(origin="trace"))
+    report = build_report(log.events(), RecordingFacts(origin="trace", strings=log.strings))
     if not log.count:
         raise ValueError(f"no trace records in {file}: is it a TORCH_TRACE log? Of a saved report, only the .json can be read")
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
@@ -168,7 +168,6 @@ class _Log:
             self._intern(metadata["str"])
             return
         self.count += 1
-        self._resolve(metadata)
         if metadata.get("artifact", {}).get("name") == "torch_version":
             with contextlib.suppress(*_JSON_ERRORS, AttributeError):  # the damage is counted
                 version = json.loads(payload or "").get("pytorch_version")
@@ -186,13 +185,3 @@ class _Log:
                 self.strings[number] = text
             case _:
                 self.problems["string table damaged"] += 1
-
-    def _resolve(self, metadata: dict[str, Any]) -> None:
-        """Fill in the file names that the log keeps in its table of strings."""
-        fields = [metadata.get(name, {}) for name in ("dynamo_start", *trace_records.SHAPES)]
-        stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
-        for entry in (e for stack in stacks for e in stack or ()):
-            number = entry["filename"]
-            if isinstance(number, int):
-                self.problems["string missing"] += number not in self.strings
-                entry["filename"] = self.strings.get(number, "?")

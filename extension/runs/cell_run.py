@@ -31,7 +31,6 @@ from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cell.named import NamedTargets
 from dynascope.cell.regions import ActiveRegions
-from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler import compiling
@@ -54,7 +53,7 @@ class CellRun:
     """One run of one cell: `%%compile` with its settings, or `%%observe`."""
 
     shell: Any
-    cell: Cell
+    cell: cells.Cell
     settings: Settings
     #: False: run the code uncompiled (`%%observe`)
     compiles: bool = True
@@ -75,7 +74,7 @@ class CellRun:
     #: identifies the cell in `history`
     key: Hashable = None
     #: the outcome, once the run is over
-    report: Report | None = field(init=False, default=None)
+    report: Report = field(init=False)
     _regions: ActiveRegions | None = field(init=False, default=None)
 
     def __call__(self) -> Any:
@@ -164,7 +163,7 @@ class CellRun:
 class CompiledCell:
     """One cell to be run under `%%compile`, inside the `Run` that records it."""
 
-    def __init__(self, shell: Any, cell: Cell, run: Run, settings: Settings) -> None:
+    def __init__(self, shell: Any, cell: cells.Cell, run: Run, settings: Settings) -> None:
         self.shell, self.cell, self.run, self.settings = shell, cell, run, settings
         self.namespace: dict[str, Any] = shell.user_ns
 

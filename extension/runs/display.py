@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+from IPython.display import display
+
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import MIME, outline
 from dynascope.shell import cell_id, is_captured, is_kernel, request_id
@@ -47,8 +49,6 @@ class Display:
     def start(self) -> None:
         """Display the live view, before the code runs.  A rerun uses that of the first run."""
         if self.kind == "widget" and self.view is None:
-            from IPython.display import display
-
             from dynascope.widgets.view import View
 
             self.view = View(busy=True, fallback=f"dyn-{uuid4().hex}")
@@ -101,8 +101,6 @@ class Display:
         self._publish({"text/plain": text})
 
     def _publish(self, bundle: dict[str, Any]) -> None:
-        from IPython.display import display
-
         if self._shown is None:
             self._shown = display(bundle, raw=True, display_id=True)
         else:

@@ -56,7 +56,7 @@ def attach(run: CellRun, display: Display) -> None:
     controller = getattr(view, "controller", None)
     if controller is None:
         view.controller = controller = Controller(run, display, cell_id(run.shell))
-        view.on_request(controller.on_request)
+        view.on_request = controller.on_request
         _views.add(view)
         receive_clicks_immediately(view)
     controller.run = run
@@ -98,9 +98,7 @@ class Controller:
         settings = self.run.settings.replace(**changes, output=None, save=None, keep=False, expect=None)
         regions = list(settings.region)
         for change in request.get("regions") or []:
-            target = change["target"]
-            if self.run.report is not None:
-                target = region_target(target, self.run.report, self.run.cell.file, self.run.shell.user_ns)
+            target = region_target(change["target"], self.run.report, self.run.cell.file, self.run.shell.user_ns)
             regions = [r for r in regions if r.rpartition("=")[0].strip() != target] + [f"{target}={change['set']}"]
         return settings.replace(region=regions)
 
@@ -170,8 +168,6 @@ class Controller:
     def _run_graph(self, id: str) -> None:
         """Run one graph alone; its measurements go into the report, which is then shown again."""
         report, view = self.run.report, self.view
-        if report is None:
-            return
         view.message(f"running {id} on its own, eager and compiled")
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from typing_extensions import NotRequired
 
+from dynascope.compiler.ranks.structure import called, collectives, describe
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, Report, plural, time_text
 from dynascope.widgets.detail import ROWS, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
@@ -89,8 +90,6 @@ def graph_detail(number: int, g: Graph, places: Places, draw: Draw) -> Detail:
 
 
 def _parts(g: Graph, places: Places, draw: Draw) -> list[Part]:
-    from dynascope.compiler.ranks.structure import collectives, describe
-
     values = {n.name: value_text(n) for n in g.nodes}
     ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
     found = [[printable(describe(c), 300), "backward" if c.backward else "forward", "", ""] for c in collectives(g)]
@@ -132,8 +131,6 @@ def _nodes_part(graph: Graph, places: Places, draw: Draw) -> list[Part]:
 
 
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:
-    from dynascope.compiler.ranks.structure import called, describe
-
     value, target, is_collective = value_text(node), operation_name(node.target), "c10d_functional" in node.target
     collective = called(node.code) if is_collective else None
     target = printable(describe(collective)) if collective is not None else target

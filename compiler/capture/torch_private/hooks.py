@@ -23,7 +23,6 @@ from dynascope.compiler.builder import events
 from dynascope.compiler.builder.trace_records import NOT_MADE_LIVE, SHAPES, reads_artifact, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import if_present, translators
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo, watch
-from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.report import Node
 from dynascope.compiler.source.origin import in_torch, origin
 
@@ -283,7 +282,7 @@ def graph_captured(hooks: Hooks, gm: Any) -> None:
     """The nodes of a graph, the values of symbols."""
     nodes: list[Node] = []
     with if_present("nodes of live graphs"):
-        nodes = graph_nodes(gm.graph)
+        nodes = translators.graph_nodes(gm.graph)
     hooks.emit(events.GraphCaptured(translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()))
 
 

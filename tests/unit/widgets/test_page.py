@@ -121,7 +121,7 @@ def test_requests_are_answered_and_handed_on() -> None:
     sent: list[Any] = []
     heard: list[Any] = []
     view.send = lambda content, buffers=None: sent.append(content)
-    view.on_request(heard.append)
+    view.on_request = heard.append
     view._on_message(
         view,
         {"kind": "run_again", "id": "1", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]},
@@ -136,7 +136,7 @@ def test_requests_are_answered_and_handed_on() -> None:
 def test_a_view_saves_what_it_shows_whoever_made_it(tmp_path: Path) -> None:
     view = one_break().view()
     heard: list[Any] = []
-    view.on_request(heard.append)
+    view.on_request = heard.append
     for name in ("report.html", "report.svg"):
         view._on_message(view, {"kind": "save", "id": "1", "path": str(tmp_path / name)}, [])
         assert view.status == {"text": f"saved {tmp_path / name}", "kind": "success"}
