@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -17,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dynascope.compiler.capture.torch_private import config, marks
+from dynascope.compiler.capture.torch_private import config, marks, translators
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.origin import in_torch
@@ -196,8 +195,5 @@ def is_refusal(error: BaseException) -> bool:
 
 def target_name(target: Any) -> str:
     """The name of a compile target in reports: `f`, `Net.generate` for a bound method, `Net` for a module."""
-    target = marks.undecorated(marks.inner_function(target))
-    if inspect.ismethod(target):
-        owner = target.__self__ if isinstance(target.__self__, type) else type(target.__self__)
-        return f"{owner.__name__}.{target.__name__}"
-    return str(getattr(target, "__name__", None) or type(target).__name__)
+    name, _ = translators.named(marks.undecorated(marks.inner_function(target)))
+    return name

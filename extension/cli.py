@@ -326,10 +326,8 @@ def _report(chosen: argparse.Namespace) -> int:
     _check(chosen, of_ranks=folder.is_job(trace))
     if not trace.exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
-    try:
+    with errors_as(UsageError, f"{chosen.trace}: ", (ValueError, OSError)):
         report: Any = dynascope.load(trace, strict=chosen.strict)
-    except (ValueError, OSError) as error:
-        raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if chosen.expect and ranks.read_terms(chosen.expect)[1] and isinstance(report, Report):
         raise UsageError(f"--expect ranks=alike: {chosen.trace} has no logs or files of several ranks")
     if chosen.output and (wrong := save(report, chosen.output)) is not None:

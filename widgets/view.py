@@ -35,7 +35,18 @@ def packed(content: Any, _: Any = None) -> Any:
     return {"gzip": gzip.compress(text.encode("ascii"), 1, mtime=0)} if len(text) > PACK_ABOVE else content
 
 
-class View(anywidget.AnyWidget):
+class _View(anywidget.AnyWidget):
+    """What the views have in common: script, style, and their content."""
+
+    _esm = es_module()
+    _css = style_sheet()
+
+    content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(
+        sync=True, to_json=packed, from_json=lambda _, view: view.content
+    )
+
+
+class View(_View):
     """A clickable view of one report, which may still be growing.
 
     Traits that the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls show),
@@ -46,12 +57,6 @@ class View(anywidget.AnyWidget):
     hides while it is shown).
     """
 
-    _esm = es_module()
-    _css = style_sheet()
-
-    content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(
-        sync=True, to_json=packed, from_json=lambda _, view: view.content
-    )
     selected = traitlets.Unicode("").tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
@@ -156,13 +161,8 @@ class View(anywidget.AnyWidget):
         return bundle
 
 
-class RanksView(anywidget.AnyWidget):
+class RanksView(_View):
     """A clickable view of all ranks of a job; it asks the kernel for nothing."""
-
-    _esm = es_module()
-    _css = style_sheet()
-
-    content: Any = traitlets.Dict().tag(sync=True, to_json=packed, from_json=lambda _, view: view.content)
 
     def __init__(self, report: RanksReport, **traits: Any) -> None:
         super().__init__(content={"page": ranks_page.body(report), "views": ranks_page.views(report)}, **traits)

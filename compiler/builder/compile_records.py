@@ -398,9 +398,7 @@ def outcome(record: CompileRecord) -> str:
         return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
     if metrics and is_raised(record):
         return "raised"
-    if record.break_texts or metrics:
-        return "skipped"
-    return "compiled" if record.graph_text is not None else "skipped"
+    return "compiled" if record.graph_text is not None and not (record.break_texts or metrics) else "skipped"
 
 
 def skipped(record: CompileRecord) -> tuple[FrameStatus, str | None]:

@@ -18,16 +18,15 @@ from msgspec import Meta
 
 from dynascope.compiler.builder.events import Timed
 
-#: kept as parts of a compile
-USED = frozenset({
-    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
-    "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
-    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_child",
-    "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
-})  # fmt: skip
 #: about symbols in shapes; a live recording makes these records itself, with only the innermost entries of the compiler's
 #: stack, because collecting the whole stack is most of what they cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
+#: kept as parts of a compile
+USED = SHAPES | {
+    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
+    "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph", "chromium_event",
+    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_child",
+}  # fmt: skip
 #: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large; torch still
 #: makes them if something else reads the trace, such as the user's TORCH_TRACE log
 NOT_MADE_LIVE = frozenset({

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.report import Difference, DifferenceKind
 from dynascope.compiler.ranks.structure import Normal, RankRecord, Step
-from dynascope.compiler.report import Break, Frame, Node
-from dynascope.compiler.report.schema import ReportData
+from dynascope.compiler.report import Break, Frame, Node, ReportData
 
 #: matches torch's files, by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")

@@ -68,8 +68,6 @@ def _saved(path: Path) -> RanksReport | None:
 
 def is_job(folder: Path) -> bool:
     """Whether the folder has files of ranks, or logs of more than one rank."""
-    if not folder.is_dir():
-        return False
     return bool(rank_files(folder)) or len({number_of(f) for f in trace_logs(folder)}) > 1
 
 

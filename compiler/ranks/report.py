@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dynascope.compiler.formats import make
+from dynascope.compiler.report import Part, Report, StackEntry, found, load
 from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
-from dynascope.compiler.report.data import Part, StackEntry, load
-from dynascope.compiler.report.formatting import found
-from dynascope.compiler.report.report import Report, Shown
+from dynascope.compiler.report.report import Shown
 
 #: suffixes of the files that `save` can write
 SUFFIXES = (".html", ".json", ".txt")

@@ -44,8 +44,8 @@ class Problem:
         place = self.path + (f", code cell {self.cell}" if self.cell is not None else "")
         place += f", line {self.line}" if self.line is not None else ""
         parts = [f"{place}: {self.what}", *(f"    {line}".rstrip() for line in self.detail.splitlines())]
-        for n, text in enumerate(self.source.splitlines(), 1):
-            parts.append(f"  {'>' if n == self.line else ' '} {n:3d}  {text}".rstrip())
+        lines = enumerate(self.source.splitlines(), 1)
+        parts += [f"  {'>' if n == self.line else ' '} {n:3d}  {text}".rstrip() for n, text in lines]
         if self.updatable:
             parts.append(f"    If this is right now: dynascope test --update {shlex.quote(self.path)}")
         return "\n".join(parts)

@@ -53,13 +53,12 @@ _context = contextvars.Context()
 def attach(run: CellRun, display: Display) -> None:
     """Make the buttons of the run's view work; for a rerun, they get the new run."""
     view = display.view
-    controller = getattr(view, "controller", None)
-    if controller is None:
-        view.controller = controller = Controller(run, display, cell_id(run.shell))
-        view.on_request = controller.on_request
+    if not hasattr(view, "controller"):
+        view.controller = Controller(run, display, cell_id(run.shell))
+        view.on_request = view.controller.on_request
         _views.add(view)
         receive_clicks_immediately(view)
-    controller.run = run
+    view.controller.run = run
 
 
 class Controller:

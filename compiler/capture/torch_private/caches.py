@@ -51,9 +51,13 @@ class Version(NamedTuple):
 def compiled_versions(code: CodeType) -> list[Version]:
     """Every version that Dynamo holds for a code object; the one that ran last comes first."""
     with if_present("compiled versions"):
-        entries = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list(code)
-        return [_version(str(entry.compile_id), entry.code) for entry in entries]
+        return [_version(str(entry.compile_id), entry.code) for entry in _entries(code)]
     return []
+
+
+def _entries(code: CodeType) -> Any:
+    """What Dynamo holds for a code object; raises an exception if this torch does not say it."""
+    return loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list(code)
 
 
 def recompile_limit() -> float:
@@ -66,8 +70,7 @@ def recompile_limit() -> float:
 def held_graphs() -> set[int] | None:
     """The ids of all graphs that Dynamo holds, as functions that are not traced; None if one is gone or cannot be read."""
     with if_present("compiled versions"):
-        entries_of = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list
-        held = [entry.code for code in known_codes() for entry in entries_of(code)]
+        held = [entry.code for code in known_codes() for entry in _entries(code)]
         return None if None in held else {graph for compiled in held for graph in _version("", compiled).graphs}
     return None
 
@@ -247,8 +250,7 @@ def _with_resumes(codes: Iterable[CodeType]) -> list[CodeType]:
 def codes_in_guards(codes: Iterable[CodeType]) -> set[int]:
     """The ids of the code objects that other functions must have for the code compiled for these to be used."""
     with if_present("guards on code objects"):
-        entries_of = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list
-        parts = [part for c in _with_resumes(codes) for entry in entries_of(c) for part in entry.guard_manager.code_parts]
+        parts = [part for c in _with_resumes(codes) for entry in _entries(c) for part in entry.guard_manager.code_parts]
         return set(map(int, re.findall(r"\.__code__, (\d+)\)", "\n".join(parts))))
     return set()
 
@@ -260,9 +262,8 @@ def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
     """
     world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
     try:
-        named = {group: str(name) for group, name in dict(world.pg_names).items()}
-        ranks = dict(world.pg_group_ranks)
-        return {name: (_description(group), sorted(ranks.get(group) or {}) or None) for group, name in named.items()}
+        named, ranks = dict(world.pg_names), world.pg_group_ranks
+        return {str(name): (_description(group), sorted(ranks.get(group) or {}) or None) for group, name in named.items()}
     except (AttributeError, RuntimeError, TypeError):
         return {}
 

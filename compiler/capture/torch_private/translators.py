@@ -210,8 +210,8 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
         for variable in {"fn", "func"} & set(code.co_freevars):  # names of the wrapped function in torch's wrappers
-            return function, *_named(undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents))
-    name, inner = _named(function)
+            return function, *named(undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents))
+    name, inner = named(function)
     return inner, name, inner
 
 
@@ -226,7 +226,7 @@ def runs_for(frame: Any) -> tuple[str | None, int | None]:
     if code.co_filename.endswith("external_utils.py"):
         wrapped = undecorated(frame.f_locals.get("fn", frame.f_locals.get("func")))
         if wrapped is not None:
-            name, inner = _named(wrapped)
+            name, inner = named(wrapped)
             return name, id(inner)
     return None, None
 
@@ -243,9 +243,9 @@ def failed_operation(trace: TracebackType | None) -> str:
     return ""
 
 
-def _named(function: Any) -> tuple[str, Any]:
+def named(function: Any) -> tuple[str, Any]:
     """The name of a callable (`f`, `Net.generate` for a bound method, the class for any other object), and its function."""
-    name = str(getattr(function, "__name__", type(function).__name__))
+    name = str(getattr(function, "__name__", None) or type(function).__name__)
     if isinstance(function, MethodType):
         owner = function.__self__
         name = f"{(owner if isinstance(owner, type) else type(owner)).__name__}.{name}"
