@@ -40,8 +40,7 @@ def check_settings(settings: Settings) -> None:
     """Raise ValueError if the settings cannot work with this torch on this machine."""
     import torch
 
-    conflict = settings.conflicts()
-    if conflict:
+    if (conflict := settings.conflicts()) is not None:
         raise ValueError(conflict)
     if isinstance(settings.backend, str):
         known = config.backends()
@@ -58,8 +57,7 @@ def check_settings(settings: Settings) -> None:
         modes = config.modes() or list(MODES)
         if settings.mode is not None and settings.mode not in modes:
             raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
-        refused = config.refused_option(passed)
-        if refused is not None:
+        if (refused := config.refused_option(passed)) is not None:
             raise ValueError(refused)
     if settings.device is not None:
         try:

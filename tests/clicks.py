@@ -37,9 +37,9 @@ class Clicks:
 
     def press(self, kind: str, number: int = -1, **request: Any) -> Any:
         """What another button sends, of the latest view or of the one with this number; the view."""
-        for heard in self.views[number]._callbacks:
-            heard({"kind": kind, **request})
-        return self.views[number]
+        view = self.views[number]
+        view.on_request({"kind": kind, **request})
+        return view
 
     def send(self, settings: dict[str, Any] | None = None, regions: dict[str, str] | None = None) -> None:
         """What the button sends: changed settings, and {target: "error" or "allow"}."""

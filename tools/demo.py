@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 
+from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Report
 from dynascope.docs_tests.runner import Result, run_page
 
@@ -45,7 +46,10 @@ def run_and_keep(page: Path, folder: Path) -> tuple[Result, dict[int, Path]]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     # the tests compare outputs with the stored ones; here they may differ, because torch or the backend may be another one
-    result = run_page(page, compare_stored=False, before=BEFORE % str(folder.resolve()))
+    startup = folder.resolve() / "keep_reports.py"
+    startup.write_text(BEFORE % str(folder.resolve()), encoding="utf-8")
+    with patched(os.environ, {"PYTHONSTARTUP": str(startup)}):
+        result = run_page(page, compare_stored=False)
     return result, {int(p.stem): p.with_suffix("") for p in sorted(folder.glob("*.html"))}
 
 

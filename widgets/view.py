@@ -144,12 +144,8 @@ class View(_View):
         if layout is not None:
             layout.close()
 
-    def headline(self) -> str:
-        """The headline of the report, or what the view waits for."""
-        return str(self.content["headline"]) if self.content else "waiting for the compiler"
-
     def __repr__(self) -> str:
-        return f"dynascope view: {self.headline()}"
+        return f"dynascope view: {self.content['headline'] if self.content else 'waiting for the compiler'}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         bundle = super()._repr_mimebundle_(**kwargs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -109,15 +109,12 @@ def _read(files: Iterable[Path], read: Callable[[Path], RankRecord], notes: list
 
 def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
     """The records of the job in which a rank started last."""
-    jobs: dict[str | None, list[RankRecord]] = defaultdict(list)
-    for record in records:
-        jobs[record.job].append(record)
-    if len(jobs) == 1:
-        return records
-    latest = max(jobs, key=lambda job: max(r.rank.started or 0.0 for r in jobs[job]))
-    left = sum(len(others) for job, others in jobs.items() if job != latest)
-    notes.append(f"this folder holds {len(jobs)} jobs: the last one is shown, {plural(left, 'file')} of the others left out")
-    return jobs[latest]
+    latest = max(records, key=lambda record: record.rank.started or 0.0).job
+    own = [record for record in records if record.job == latest]
+    if (left := len(records) - len(own)) > 0:
+        jobs = len({record.job for record in records})
+        notes.append(f"this folder holds {jobs} jobs: the last one is shown, {plural(left, 'file')} of the others left out")
+    return own
 
 
 def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:

@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -111,7 +110,7 @@ def merge_streams(cell: Any) -> None:
     cell.outputs = merged
 
 
-def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Callable[[int], None], before: str) -> None:
+def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Callable[[int], None]) -> None:
     """Execute every cell of `notebook` in place, with `folder` as the current directory.
 
     The work happens in a thread of its own with its own event loop.  There, nbclient leaves the signal handlers alone, and
@@ -120,7 +119,6 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
     Args:
         timeout: the time limit of each cell in seconds.
         on_cell: called with the index of each cell before it runs.
-        before: code that IPython runs when it starts.
 
     Raises nbclient's CellExecutionError, CellTimeoutError and DeadKernelError, whose message is the end of what the kernel's
     process wrote; RuntimeError if no kernel starts; KeyboardInterrupt after Ctrl-C.
@@ -128,9 +126,6 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
         variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
-        startup = Path(scratch, "ipython", "profile_default", "startup", "before.py")
-        startup.parent.mkdir(parents=True)
-        startup.write_text(before, encoding="utf-8")
         log_path = os.path.join(scratch, "kernel.log")  # what the process writes outside cells: a crash, a C library
 
         client = Client(

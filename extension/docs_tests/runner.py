@@ -79,7 +79,7 @@ def has_cuda() -> bool:
 
 
 def run_page(
-    path: str | Path, *, update: bool = False, compare_stored: bool = True, timeout: float = DEFAULT_TIMEOUT, before: str = ""
+    path: str | Path, *, update: bool = False, compare_stored: bool = True, timeout: float = DEFAULT_TIMEOUT
 ) -> Result:
     """Run one page and compare its outputs with the stored ones; a page that cannot be read is a problem, not an exception.
 
@@ -89,7 +89,6 @@ def run_page(
         compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
             that dies or does not start are still problems.
         timeout: seconds for a cell; 0: no limit.
-        before: code that the kernel runs when it starts.
     """
     path = Path(path)
     start = time.monotonic()
@@ -108,7 +107,7 @@ def run_page(
     work = result.notebook = copy.deepcopy(page.notebook)
     _prepare(work)
     folder, compares = str(page.path.resolve().parent), compare_stored and not update
-    started, result.problems = _execute(page, work, folder, timeout if timeout > 0 else None, before)
+    started, result.problems = _execute(page, work, folder, timeout if timeout > 0 else None)
     for index, cell in page.code_cells():
         work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.cells = len(started)
@@ -136,7 +135,7 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(page: Page, work: Any, folder: str, limit: float | None, before: str) -> tuple[list[int], list[Problem]]:
+def _execute(page: Page, work: Any, folder: str, limit: float | None) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns the indexes of those that started, and what stopped the run."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -144,7 +143,7 @@ def _execute(page: Page, work: Any, folder: str, limit: float | None, before: st
 
     started: list[int] = []
     try:
-        execute(work, folder, timeout=limit, on_cell=started.append, before=before)
+        execute(work, folder, timeout=limit, on_cell=started.append)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:

@@ -88,12 +88,9 @@ def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -
     """
     import torch._dynamo.eval_frame as eval_frame
 
-    original = getattr(eval_frame, "_maybe_set_eval_frame", None)
+    original: Any = getattr(eval_frame, "_maybe_set_eval_frame", None)
     if original is None:
         note_missing("entering compiled code", "no _maybe_set_eval_frame")
-        yield
-        return
-
     outermost: dict[int, FrameType] = {}  # by thread: the frame of torch's that entered compiled code; the same one leaves it
 
     def switch(callback: Any) -> Any:
@@ -108,5 +105,5 @@ def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -
             enter()
         return original(callback)
 
-    with patched(eval_frame, {"_maybe_set_eval_frame": switch}):
+    with patched(eval_frame, {} if original is None else {"_maybe_set_eval_frame": switch}):
         yield
