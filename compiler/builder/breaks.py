@@ -92,10 +92,8 @@ class RegionFlags:
         if stopped and end.stack and same_line(stopped[0].location, end.stack[-1]):
             calls = [*(s.call for s in stopped), *calls]
         around = self._regions_around(calls)
-        for made in resumes:
-            for call, regions in zip(calls, around, strict=True):
-                if call.uid == made.code.uid:
-                    self._entered_by_resume[made.resume.uid] = regions
+        within = {call.uid: regions for call, regions in zip(calls, around, strict=True)}
+        self._entered_by_resume |= {made.resume.uid: within[made.code.uid] for made in resumes if made.code.uid in within}
         return self._flags(frame, end.error_on_graph_break, end.fullgraph, around)
 
     def at_stop(self, frame: Frame, end: FrameEnd | None, depth: int) -> Flags:
@@ -283,7 +281,7 @@ class BreakTable:
         entries = entries or (user if broken is not None else [stack[-1].entry(self.cell_of)])
         at = entries[-1]
         first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
-        broken = broken or self.known(at, first) or self.new(frame, at, entries, text, first)
+        broken = broken or self.known(at, first) or self.new(at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
         own = [e.line for e in stack if e.file == frame.file and e.function in (frame.code_name, user_name(frame.code_name))]
@@ -325,7 +323,7 @@ class BreakTable:
             broken.column, broken.end_column, broken.end_line = at.column, at.end_column, at.end_line
         return broken
 
-    def new(self, frame: Frame, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
+    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
         """A new break; or the one at this place of which more is known now, or was before (see `_is_cause_unknown`)."""
         source = lines.source_line(at.file, at.line)
         is_false = first.type == "Assertion failed on symbolic shapes"

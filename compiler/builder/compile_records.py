@@ -147,10 +147,8 @@ class CompileRecords:
     def code_like(self, record: CompileRecord) -> events.Code | None:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
-        for other in reversed(self.records[: record.order]):
-            if other.code and other.reset_period == record.reset_period and str(other.compile_id).rpartition("/")[0] == frame:
-                return other.code
-        return None
+        known = (r for r in reversed(self.records[: record.order]) if r.code and r.reset_period == record.reset_period)
+        return next((other.code for other in known if str(other.compile_id).rpartition("/")[0] == frame), None)
 
     def record(self, event: events.Event, *, opens: bool = False) -> CompileRecord:
         """The record that an event belongs to.

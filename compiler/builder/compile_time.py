@@ -161,9 +161,7 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
                 blocks.append(_block(turns, [graph], paths, cell_of))
         if len(nodes) >= _OPS and graph.frame in shown:
             same.setdefault(tuple(map(_token, nodes)), []).append(graph)
-    for equal in same.values():
-        if len(equal) >= _TIMES:
-            blocks.append(_block([_operations(g) for g in equal], equal, [], cell_of))
+    blocks += [_block([_operations(g) for g in equal], equal, [], cell_of) for equal in same.values() if len(equal) >= _TIMES]
     return sorted(blocks, key=lambda b: -b.count * b.ops)
 
 

@@ -159,9 +159,6 @@ def _try_of(calls: list[StackEntry], errors: Sequence[str]) -> str | None:
 
     What is around a lambda or a comprehension need not be around its calls.
     """
-    for call in reversed(calls):
-        is_named = is_users(call.file) and not call.function.startswith("<")
-        line = lines.statement_at(call.file, call.line, *errors) if is_named else None
-        if line is not None:
-            return f"{label(call.file, call.cell)}:{line}"
-    return None
+    named = (call for call in reversed(calls) if is_users(call.file) and not call.function.startswith("<"))
+    around = ((call, lines.statement_at(call.file, call.line, *errors)) for call in named)
+    return next((f"{label(call.file, call.cell)}:{line}" for call, line in around if line is not None), None)

@@ -54,12 +54,10 @@ class _ReportBuilder:
         self.breaks = BreakTable(facts.cell_of, records.marks_columns)
         self.links = Links(records.records, self.breaks)
         self.recompiles = Recompiles(facts.cell_of)
-        #: ids of the frames that `ignore_wrappers` has marked
-        self.wrappers: set[str] = set()
         #: each frame, except cached ones, with its record
         self.made: list[tuple[CompileRecord, Frame]] = []
-        #: files whose cached lines have been checked against the disk
-        self.checked: set[str] = set()
+        #: reads a file again if it was edited (and perhaps loaded again) since it was read; only once for a report
+        self.check = functools.cache(linecache.checkcache)
 
     def report(self) -> Report:
         late: list[CompileRecord] = []  # of backward graphs alone
@@ -73,7 +71,7 @@ class _ReportBuilder:
                     self.add(record)
                 except Exception as error:  # damaged records of one frame must not keep out the others
                     self.records.unread[f"frame: {type(error).__name__}"] += 1
-        self.ignore_wrappers()
+        wrappers = self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
         for event in self.records.cache_hits:
             self.add_cache_hit(event, by_code)
@@ -81,7 +79,7 @@ class _ReportBuilder:
         frames = {record.order: frame.id for record, frame in self.made}
         unread = self.records.unread if result.origin == "trace" else Counter[str]()
         result.compile_time = compile_time(self.records, frames, unread)
-        result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
+        result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, wrappers)
         result.summary = summary(result)
         self.late(late)
         for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
@@ -120,8 +118,8 @@ class _ReportBuilder:
         self.result.sources, self.result.brief_sources = _sources(self.extents, self.cell_of), None
         self.result.unread = dict(self.records.unread)
 
-    def ignore_wrappers(self) -> None:
-        """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.
+    def ignore_wrappers(self) -> set[str]:
+        """Mark as ignored the frames of wrappers around functions of the user in which nothing was compiled; returns their ids.
 
         Wrappers are in torch's compiler or, for example, in contextlib; the functions that they call have frames of their own.
         A wrapper that continues in a frame that is not empty keeps its status.
@@ -138,7 +136,7 @@ class _ReportBuilder:
                 wrapper = ignored[frame.parent]
                 frame.parent, frame.called_from = wrapper.parent, wrapper.called_from
         self.breaks.forget(set(ignored))
-        self.wrappers = set(ignored)
+        return set(ignored)
 
     # -- one frame ------------------------------------------------------------------------------------
 
@@ -359,12 +357,6 @@ class _ReportBuilder:
                 frame.recompile_of = before.id if before else None
             self.result.recompiles.append(self.recompiles.recompile(record, frame, before))
         self.recompiles.add(record)
-
-    def check(self, file: str) -> None:
-        """Read a file again if it was edited (and perhaps loaded again) since it was read; only once for a report."""
-        if file not in self.checked:
-            self.checked.add(file)
-            linecache.checkcache(file)
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
         """Add lines to the report's sources, except torch's and plumbing; without `end_line`, the function around the line."""

@@ -39,8 +39,6 @@ class Cell:
 
     #: IPython's file name for the code; tracebacks and `inspect` look the text up by it
     file: str
-    #: the execution count
-    number: int
     text: str
     statements: list[ast.stmt]
     #: None: the run has no regions
@@ -99,7 +97,7 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
     if not tree.body:
         raise UsageError(nothing)
-    cell = Cell(file=file, number=number, text=text, statements=tree.body)
+    cell = Cell(file=file, text=text, statements=tree.body)
     try:
         _compile_whole(shell, cell)
     except SyntaxError:

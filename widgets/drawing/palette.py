@@ -35,16 +35,9 @@ DARK: Final = {
 #: CSS variables of VS Code, JupyterLab and Colab that override background and text color.  VS Code comes first: in every theme,
 #: its Jupyter extension also sets those of JupyterLab, to the colors of a light page.
 _HOSTS: Final = {
-    "bg": ("--vscode-editor-background", "--jp-layout-color0", "--colab-primary-surface-color"),
-    "ink": ("--vscode-editor-foreground", "--jp-content-font-color1", "--colab-primary-text-color"),
+    "bg": "var(--vscode-editor-background, var(--jp-layout-color0, var(--colab-primary-surface-color, {})))",
+    "ink": "var(--vscode-editor-foreground, var(--jp-content-font-color1, var(--colab-primary-text-color, {})))",
 }
-
-
-def _hosted(name: str, value: str) -> str:
-    """A CSS value: the host's variable if it is defined, else our own color."""
-    for variable in reversed(_HOSTS.get(name, ())):
-        value = f"var({variable}, {value})"
-    return value
 
 
 _FONTS: Final = {
@@ -67,7 +60,10 @@ def literal(picture: str) -> str:
 def css_rules() -> str:
     """The colors as CSS variables of the view, for both themes; print always uses the light one."""
     themes = ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
-    light, dark = (_variables({name: _hosted(name, value) for name, value in own.items()}, graphs) for own, graphs in themes)
+    light, dark = (
+        _variables({name: _HOSTS.get(name, "{}").format(value) for name, value in own.items()}, graphs)
+        for own, graphs in themes
+    )
     tone = ".dyn-tone-{0}{{--dyn-tone:var(--dyn-g{0});--dyn-tint:var(--dyn-g{0}-tint)}}"
     tones = "".join(map(tone.format, range(len(GRAPHS_LIGHT))))
     return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n' + tones + TONES
