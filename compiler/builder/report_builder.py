@@ -177,7 +177,6 @@ class _ReportBuilder:
         """
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = self.new_frame(code, event.compile_id)
-        frame.name = self.records.entries.get((code.uid, None)) or frame.name
         frame.status, frame.reason = "cached", _CACHED
         full = "has as many versions as torch._dynamo.config.recompile_limit, or more"
         if event.compile_id is None:

@@ -30,9 +30,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynascope.compiler.ranks.report import Collective, Rank
-from dynascope.compiler.report import Break, Frame, Graph, Node, Recompile, Report, first_line, printed_sizes
-from dynascope.compiler.report.data import Part, load
-from dynascope.compiler.report.schema import ReportData
+from dynascope.compiler.report import Break, Frame, Graph, Node, Part, Recompile, Report, ReportData, first_line, printed_sizes
+from dynascope.compiler.report.data import load
 
 #: operations of torch.ops._c10d_functional that start no collective
 _HELPERS = frozenset({"wait_tensor", "_wrap_tensor_autograd", "_wait_tensor"})

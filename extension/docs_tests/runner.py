@@ -227,9 +227,8 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float) -> 
     for page in pages:
         results.append(run_page(page, update=update, timeout=timeout))
         print(_line(results[-1]), flush=True)
-    for result in results:
-        for problem in result.problems:
-            print(f"\n{problem}")
+    for problem in (problem for result in results for problem in result.problems):
+        print(f"\n{problem}")
     print(f"\n{_counts(results, update)} in {time.monotonic() - start:.1f} s")
     return 0 if all(r.ok for r in results) else 1
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.widgets.drawing import shapes
-from dynascope.widgets.drawing.shapes import Arrow, Picture, Shape
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout.geometry import Point
 from dynascope.widgets.layout.split_graph import COLUMN, Box, EdgeKind, layout
@@ -19,7 +18,7 @@ from dynascope.widgets.words import grouped, shorten, text_width
 MOST, SHORT = 50, 10
 
 
-def split_picture(report: Report, places: Places, most: int | None = MOST) -> Picture:
+def split_picture(report: Report, places: Places, most: int | None = MOST) -> shapes.Picture:
     """The picture of a report, or of its `most` frames that matter most; None: of all.
 
     Failed, skipped and unfinished frames are chosen first, then all others but resume functions, then resume functions, the
@@ -57,10 +56,10 @@ class _Drawing:
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.boxes: list[Box] = []
         #: id of a box -> the shapes in it, which are several only for the versions of a frame
-        self.rows: dict[str, list[Shape]] = {}
-        self.arrows: dict[tuple[str, str], Arrow] = {}
+        self.rows: dict[str, list[shapes.Shape]] = {}
+        self.arrows: dict[tuple[str, str], shapes.Arrow] = {}
 
-    def picture(self) -> Picture:
+    def picture(self) -> shapes.Picture:
         for b in self.report.breaks:
             if self.owners[b.id] is None and not self.unseen.intersection(h.frame for h in b.hits):
                 self._box([shapes.break_shape(self.places, b)])
@@ -98,7 +97,7 @@ class _Drawing:
             stop = next((b.id for b in breaks if b.id == graph[1].break_), breaks[0].id)
             self._arrow(graph[1].id, stop, "within", "", "stops at")
 
-    def _box(self, row: list[Shape], group: str | None = None, width: float = shapes.BOX_WIDTH, name: str = "") -> None:
+    def _box(self, row: list[shapes.Shape], group: str | None = None, width: float = shapes.BOX_WIDTH, name: str = "") -> None:
         name = name or row[0].id
         if name not in self.rows:
             row[0].group, self.rows[name] = group or "", row
@@ -130,11 +129,11 @@ class _Drawing:
 
     def _arrow(self, source: str, target: str, kind: EdgeKind, label: str, words: str) -> None:
         a, b = (shorten(self.rows[end][0].full, 90) for end in (source, target))
-        self.arrows.setdefault((source, target), Arrow(source, target, kind, label, f"{a} {words} {b}"))
+        self.arrows.setdefault((source, target), shapes.Arrow(source, target, kind, label, f"{a} {words} {b}"))
 
     # -- places -----------------------------------------------------------------------------------
 
-    def _placed(self) -> Picture:
+    def _placed(self) -> shapes.Picture:
         arrows = [*self.arrows.values()]
         placed = layout(self.boxes, arrows)
         for name, rect in placed.rects.items():
@@ -147,7 +146,7 @@ class _Drawing:
         boxes = [shape for box in self.boxes if box.id not in self.drawn for shape in self.rows[box.id]]
         left_out = plural(len(self.unseen), "more frame") if self.unseen else ""
         groups = [self.rows[frame.id][0] for frame in self.frames]
-        return Picture(round(width, 1), placed.height, groups, boxes, arrows, left_out)
+        return shapes.Picture(round(width, 1), placed.height, groups, boxes, arrows, left_out)
 
 
 def _label_at(label: str, route: list[Point]) -> Point:

@@ -131,7 +131,7 @@ def overview(places: Places) -> Overview | None:
     report = places.report
     if not is_large(report):
         return None
-    owners = Owners(report, places.files())
+    owners = Owners(report, list(places.sources))
     words = [CauseWords(places, cause) for cause in causes(report)]
     return {
         "causes": [one.row(number, owners) for number, one in enumerate(words)],

@@ -47,7 +47,8 @@ class Places:
         #: the frames that each frame called
         self.called = grouped((f.parent, f) for f in report.frames if f.status != "ignored")
         make = report.brief_sources if brief else None
-        self._sources: dict[str, Source] = {s.file: s for s in (report.sources if make is None else make())}
+        #: the sources of which lines are known, by file
+        self.sources: dict[str, Source] = {s.file: s for s in (report.sources if make is None else make())}
         self._lines: dict[str, dict[int, str]] = {}
         #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
         self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
@@ -57,13 +58,9 @@ class Places:
                 if name and "." in name:
                     self._qualified[file, name.rpartition(".")[2]][line, end or line, name] = None
 
-    def files(self) -> list[str]:
-        """The files of which lines are known."""
-        return list(self._sources)
-
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
-        return printable((file in self._sources and self._sources[file].label) or label(file, cell) or "?", 200)
+        return printable((file in self.sources and self.sources[file].label) or label(file, cell) or "?", 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""
@@ -95,7 +92,7 @@ class Places:
 
     def with_cell_names(self, text: str) -> str:
         """`text` with the file names of cells replaced by the cells' names."""
-        for file, source in self._sources.items():
+        for file, source in self.sources.items():
             if source.cell is not None and len(file) > 3:
                 text = text.replace(file, self.label(file))
         return text
@@ -131,7 +128,7 @@ class Places:
     def lines(self, file: str) -> dict[int, str]:
         """The known text of a file, by line number."""
         if file not in self._lines:
-            excerpts = self._sources[file].excerpts if file in self._sources else []
+            excerpts = self.sources[file].excerpts if file in self.sources else []
             texts = (enumerate(excerpt.text.split("\n"), excerpt.line) for excerpt in excerpts)
             self._lines[file] = dict(chain.from_iterable(texts))
         return self._lines[file]

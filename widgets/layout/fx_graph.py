@@ -129,14 +129,13 @@ class _Rows:
 
     def _spread(self) -> None:
         """Give each node an x near its neighbors; the nodes of a row keep their order, and at least the gap between them."""
-        starts = []
+        order: list[tuple[list[int], list[float]]] = []
         for row in self.rows:
             lefts = accumulate((self.width[node] + COLUMN_GAP for node in row), initial=0.0)
             centres = [left + self.width[node] / 2 for node, left in zip(row, lefts, strict=False)]
-            starts.append(centres)
+            order.append((row, centres))
             for node, x in zip(row, centres, strict=True):
                 self.x[node] = x - centres[0]
-        order = list(zip(self.rows, starts, strict=True))
         for turn in range(8 if len(self.ranks) < 2000 else 2):
             for row, centres in reversed(order) if turn % 2 else order:
                 self._settle(row, centres, self.down if turn % 2 else self.up)
