@@ -86,8 +86,7 @@ def parse_region(text: str) -> Region:
     target, _, word = (part.strip() for part in text.rpartition("="))
     if word not in _SET or not target:
         raise ValueError(f"--region {text}: write it as TARGET=error or TARGET=allow")
-    lines = _LINES.match(target)
-    if lines is not None:
+    if (lines := _LINES.match(target)) is not None:
         first, last = int(lines[1]), int(lines[2] or lines[1])
         if first < 1 or last < first:
             raise ValueError(f"--region {text}: lines are numbered from 1 and written as 9 or 9-12, the first line first")

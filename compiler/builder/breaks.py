@@ -435,8 +435,7 @@ class Links:
                 frame.name = before.name
         if self._cut:
             frame.parent, frame.called_from = frame.continues, frame.line
-        latest = self.breaks.latest.get(frame.continues or "")
-        if latest is not None:
+        if (latest := self.breaks.latest.get(frame.continues or "")) is not None:
             latest.hit.resumes.append(frame.id)
             frame.break_ = latest.broken.id
         return made

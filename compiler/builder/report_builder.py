@@ -35,9 +35,8 @@ def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -
     """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
     facts.cell_of = functools.cache(facts.cell_of)  # a cell that runs again has another number
-    records = CompileRecords(events, facts.strings)
     with lines.with_old(facts.old_functions):
-        report = _ReportBuilder(records, facts).report()
+        report = _ReportBuilder(CompileRecords(events, facts.strings), facts).report()
         annotate(report, facts)
     return report
 

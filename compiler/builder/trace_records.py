@@ -115,7 +115,6 @@ _HEADER_TYPES: dict[str, Any] = {
     "rank": _Int, "frame_id": _Int, "frame_compile_id": _Int, "compiled_autograd_id": _Int,
     "attempt": _Int, "has_payload": str, "stack": _Stack,
 }  # fmt: skip
-_IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
 _METRICS: dict[str, Any] = {
     "co_name": str | None, "co_filename": str | None, "co_firstlineno": _Int | None, "cudagraph_skip_reason": str | None,
     "fail_type": str | None, "fail_reason": str | None, "fail_user_frame_filename": str | None,
@@ -170,7 +169,7 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     content of `str`, a list, is checked by the log reader.
     """
     yield from (wrong := _remove(metadata, _HEADER_TYPES))
-    if any(field in _IDS for field in wrong):
+    if not {"frame_id", "frame_compile_id", "compiled_autograd_id"}.isdisjoint(wrong):
         metadata.pop(name, None)
     if ("frame_id" in metadata) != ("frame_compile_id" in metadata) and metadata.pop(name, None) is not None:
         yield "compile id"

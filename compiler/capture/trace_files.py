@@ -38,7 +38,6 @@ HEAD = re.compile(
     re.DOTALL,
 )
 _JSON_ERRORS = (ValueError, RecursionError)
-_GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 #: once there are this many kinds of problems, further unknown kinds of records are counted together
 _MAX_KINDS = 100
 _EXPORT = re.compile(r"[/\\]torch[/\\]_?export[/\\]")
@@ -99,7 +98,7 @@ def log_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             yield from gzip.GzipFile(fileobj=raw) if is_packed else raw
-    except _GZIP_ERRORS:
+    except (EOFError, zlib.error, gzip.BadGzipFile):
         problems["compressed file cut off or damaged"] += 1
 
 

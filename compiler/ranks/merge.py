@@ -62,10 +62,9 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
         for record in group.records:
             record.rank.group = index
         result.groups.append(_shown(group))
-    result.ranks = [r.rank for r in known]
     present = {r.rank.rank for r in known}
-    result.ranks += [Rank(rank=n, status="missing") for n in range(result.world_size) if n not in present]
-    result.ranks.sort(key=lambda r: r.rank)
+    missing = [Rank(rank=n, status="missing") for n in range(result.world_size) if n not in present]
+    result.ranks = sorted([*(r.rank for r in known), *missing], key=lambda r: r.rank)
     if groups:
         result.versions = groups[0].first.versions
     result.differences = [*_divergences(groups), *_surroundings(known)]

@@ -41,8 +41,7 @@ _kept_lines: ContextVar[Mapping[str, list[str]]] = ContextVar("file -> its lines
 
 def file_lines(file: str) -> list[str]:
     """The lines of a file or cell; [] if it cannot be read, or is a device or a pipe, which a damaged log may name."""
-    kept = _kept_lines.get(None)
-    if kept is not None and file in kept:
+    if (kept := _kept_lines.get(None)) is not None and file in kept:
         return kept[file]
     if file not in linecache.cache and os.path.exists(file) and not os.path.isfile(file):
         return []

@@ -25,7 +25,6 @@ _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_higher_order_ops", "_compile", "utils/_contextlib")
 #: matches the folder of an installed torch on any machine: a log may be from another machine
 _TORCH = re.compile(PACKAGES + r"torch[/\\]")
-_LIBRARY = re.compile(PACKAGES)
 _PACKAGE = re.compile(rf"(?:{PACKAGES}|{PYTHON})(?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
 
 
@@ -64,7 +63,7 @@ def origin(file: str) -> Origin:
     # not the root of a checkout, where the user's files may be
     if file.startswith(_folders("dynascope", "dynascope.compiler", "dynascope.widgets")):
         return "dynascope"
-    if _LIBRARY.search(file):
+    if re.search(PACKAGES, file):
         return "library"
     return "python" if file.startswith(("<frozen ", *_python_folders())) else "user"
 

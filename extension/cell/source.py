@@ -92,8 +92,8 @@ def _as_comments(lines: list[str]) -> str:
 
 
 def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
-    number = running_cell_number(shell)
-    file = shell.compile.cache(text, number, raw_code=raw)  # the debugger looks breakpoints up by the raw text
+    # the debugger looks breakpoints up by the raw text
+    file = shell.compile.cache(text, running_cell_number(shell), raw_code=raw)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
     if not tree.body:
         raise UsageError(nothing)

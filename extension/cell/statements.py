@@ -71,8 +71,6 @@ _SETTING = re.compile(
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
-_TRAINS = "backward or optimizer calls"
-_STATES, _OWN = "states of modules and copies", "calls of compiled code"
 _UNBOUND, _GIVEN_UP = "a function reads a name that is bound here", "the compiler gave up"
 #: reasons that are worth no note
 _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
@@ -322,14 +320,14 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
         return f"{name}()"
     made = _value(name, namespace)
     if (type(made) is FunctionType or is_module(made)) and (marks.is_compiled(made) or marks.is_compiled_in_place(made)):
-        return _OWN  # a trace would go into it, without its own settings
+        return "calls of compiled code"  # a trace would go into it, without its own settings
     for base in (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains):
         if isinstance(made, type) and issubclass(made, base):
             return f"a new {base.__name__}"
     if called in ("state_dict", "load_state_dict") or made is copy.deepcopy:
-        return _STATES  # in a trace, a copy of a module's state is empty
+        return "states of modules and copies"  # in a trace, a copy of a module's state is empty
     is_training = called == "backward" or made is torch.autograd.grad or issubclass(type(_value(owner, namespace)), trains)
-    return _TRAINS if is_training else None
+    return "backward or optimizer calls" if is_training else None
 
 
 def _value(name: str, namespace: Namespace) -> Any:

@@ -29,8 +29,6 @@ from dynascope.widgets.words import as_overwritten
 STARTUP_SECONDS = 120
 #: how long to wait for the traceback of an interrupted cell, before its kernel is killed
 INTERRUPT_SECONDS = 10
-#: keeps the debugger's warning about frozen modules out of outputs
-_ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
@@ -125,7 +123,8 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
-        variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
+        # the first keeps the debugger's warning about frozen modules out of outputs
+        own = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "IPYTHONDIR": os.path.join(scratch, "ipython")}
         log_path = os.path.join(scratch, "kernel.log")  # what the process writes outside cells: a crash, a C library
 
         client = Client(
@@ -138,7 +137,7 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
         def work() -> None:
             with open(log_path, "wb") as log:
                 try:
-                    asyncio.run(client.async_execute(env=variables, stdout=log, stderr=log))
+                    asyncio.run(client.async_execute(env={**os.environ, **own}, stdout=log, stderr=log))
                 except BaseException as error:
                     failures.append(error)
                 for cell in notebook.cells:  # not earlier: nbclient updates displays by the indexes of outputs

@@ -49,8 +49,7 @@ class Page:
         """Write the notebook to its .ipynb file."""
         import nbformat
 
-        text: str = nbformat.writes(self.notebook)  # type: ignore[no-untyped-call, unused-ignore]
-        self.path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        nbformat.write(self.notebook, self.path)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def tags_of(cell: Any) -> set[str]:

@@ -163,9 +163,8 @@ def fx_folds(modules: Sequence[str | None], nodes: list[FxNode]) -> list[FxRun]:
     Nodes are grouped by module path, if more than half have one, at the greatest depth with at most `MOST` folds, or else by
     source line.  If every grouping gives more, neighboring runs are joined; if none is useful, nodes are folded by number.
     """
-    known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
-    if known * 2 > len(nodes):
+    if sum(m is not None for m in modules) * 2 > len(nodes):
         paths = [(m or "").split(".") for m in modules]
         by_module = [_runs([".".join(path[:depth]) for path in paths], nodes) for depth in range(DEEPEST, 0, -1)]
     by_line = _runs([n.get("place", "") for n in nodes], nodes)

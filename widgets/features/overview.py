@@ -255,9 +255,8 @@ class CauseWords:
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
         again, ids, is_again = {f.code for f in self.frames}, self.cause.breaks, self.cause.kind == "recompile"
-        limited = filter(is_at_limit, self.report.frames)
         stopped = (f for f in self.report.frames if f.status == "skipped" and f.stopped_by in ids)
-        frames = [f for f in limited if f.code in again] if is_again else stopped
+        frames = [f for f in self.report.frames if is_at_limit(f) and f.code in again] if is_again else stopped
         return list(dict.fromkeys(map(self.places.name, frames)))
 
 

@@ -30,8 +30,9 @@ _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still runnin
 
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers as ranges: `0-510, 512`."""
-    runs = consecutive(sorted(numbers))
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in consecutive(sorted(numbers))
+    )
 
 
 def ranks_name(numbers: Sequence[int]) -> str:

@@ -294,8 +294,7 @@ class Hooks:
     def emit(self, event: Event) -> None:
         """Send one event to every sink."""
         event.thread = threading.get_ident()
-        attempt = self.attempt()
-        if attempt is not None and attempt.end.compile_id is None:
+        if (attempt := self.attempt()) is not None and attempt.end.compile_id is None:
             attempt.end.compile_id = event.compile_id
         for sink in self.sinks:
             sink(event)
