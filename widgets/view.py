@@ -22,7 +22,6 @@ from dynascope.widgets.render import ranks_page
 from dynascope.widgets.render.page import es_module, style_sheet
 from dynascope.widgets.words import printable, shorten
 
-Request = Callable[[dict[str, Any]], object]
 #: each part of a rerun's output has at most this many characters
 OUTPUT_LIMIT = 50_000
 #: characters of JSON above which a model is sent compressed (to about a twelfth)
@@ -74,7 +73,7 @@ class View(_View):
         #: gets each request of the user: one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ...,
         #: "set": "error" | "allow"}]}`, `{"kind": "run_graph", "graph": id}` and `{"kind": "stop"}`.  The view itself answers
         #: the other messages from the browser: to save the report, and to ask whether the kernel lives
-        self.on_request: Request = lambda request: None
+        self.on_request: Callable[[dict[str, Any]], object] = lambda request: None
         #: the id that `show` selected, not the user: as the report grows, `show` may select something more important
         self._proposed: str | None = None
         self._report = report

@@ -20,7 +20,6 @@ from operator import is_
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.cell.source import Namespace
 from dynascope.cell.targets import parts_of, underlying
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver import Run
@@ -159,7 +158,7 @@ def _jump_code(function: FunctionType, switch: _Switch) -> CodeType:
         f" def jump{signature}: {use_free}return {_PLACEHOLDER!r} @ (({args}), {{{kwargs}}})\n"
         " return jump\n"
     )
-    scope: Namespace = {}
+    scope: dict[str, Any] = {}
     exec(compile(text, __file__, "exec"), scope)
     template: FunctionType = scope["make"](*free)
     # The jump has the user's file and line, so that `inspect` finds the source, but its own name: it appears in torch's
