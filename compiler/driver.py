@@ -255,7 +255,7 @@ class Run:
             if self._chosen.check:
                 show("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
-                    checked = self.user_code(check.compare, call)
+                    checked = self.user_code(check.compare, call, self._chosen.backend)
                     self._measured.append(("the check is not shown", partial(self._annotate_check, checked=checked)))
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if calls is not None:

@@ -86,12 +86,8 @@ class ExpectingBlock:
         from dynascope.compiler.report import comparison
 
         self._run.__exit__(kind, error, trace)
-        if kind is not None:
-            return
-        if all(f.status == "ignored" for f in self._run.report.frames) and all(e.name != "graphs" for e in self.expected):
-            why = "\n  ".join(["nothing was compiled in the block", *self._run.report.notes])
-            raise comparison.ExpectationFailed(f"expected {','.join(map(str, self.expected))}, but {why}")
-        comparison.check_expectations(self._run.report, self.expected)
+        if kind is None:
+            comparison.check_expectations(self._run.report, self.expected)
 
 
 @pytest.fixture

@@ -163,9 +163,7 @@ def _complete(tried: InputResult, report: Report) -> None:
     again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
-    # where it is not the same one in each version, which of them would do is not known
-    alike = (r.failed_guards for r in again if len({(g.kind, g.source, g.dimension) for g in r.failed_guards}) == 1)
-    run.failed_guards = [guards[0] for guards in alike]
+    run.failed_guards = [guard for r in again for guard in r.failed_guards]
     ran: list[str | None] = []
     if measured is not None and measured.failed is None:
         run.seconds, run.spread = statistics.median(measured.compiled), quartiles(measured.compiled)

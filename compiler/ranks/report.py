@@ -239,11 +239,10 @@ class RanksReport(Shown, Part, kw_only=True):
         expectations, alike = read_terms(expected)
         if alike and not self.alike:
             raise ExpectationFailed(f"expected ranks=alike, but {make('ranks unmet', self)}")
-        for group in self.groups:
-            if group.report is None and expectations:
+        for group in self.groups if expectations else ():
+            if group.report is None:
                 raise ExpectationFailed(f"expected {expected}, but the report of rank {group.ranks[0]} is missing")
-            if group.report is not None:
-                check_expectations(group.report, expectations)
+            check_expectations(group.report, expectations)
         return self
 
 

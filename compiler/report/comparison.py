@@ -97,6 +97,8 @@ def _why_partial(run: ReportData, lacks: list[Break]) -> str:
         return "did not finish"
     if lacks and run.error is not None and not run.error.caught:
         return "ended with an error"
+    if not (run.summary.frames or run.breaks):
+        return "compiled nothing"
     return "ran code that was compiled before it" if run.summary.cached else ""
 
 
@@ -187,8 +189,14 @@ def read_expectations(expected: str = "", /, **counts: int | str) -> list[Expect
 
 
 def check_expectations(report: ReportData, expectations: list[Expectation]) -> None:
-    """Raise ExpectationFailed if an expectation does not hold; the message has the actual counts and their places."""
+    """Raise ExpectationFailed if an expectation does not hold; the message has the actual counts and their places.
+
+    If Dynamo met no frame, nothing was tested: all expectations fail, unless no frames or graphs are among what is expected.
+    """
     __tracebackhide__ = True  # pytest ends its traceback at the user's line
+    if not report.summary.frames and not any(e.name in ("frames", "graphs") and e.number == 0 for e in expectations):
+        why = "\n  ".join(["nothing was compiled", *(note.removeprefix("nothing was compiled: ") for note in report.notes)])
+        raise ExpectationFailed(f"expected {','.join(map(str, expectations))}, but {why}")
     failed = [e for e in expectations if not e.holds(report)]
     if failed:
         raise ExpectationFailed("\n".join(str(make("unmet", report, e)) for e in failed))

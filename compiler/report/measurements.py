@@ -81,7 +81,7 @@ class InputRun(Part, kw_only=True):
     #: frames that the compiler worked on because of this input, and the number of recompiles
     frames: list[str] = []
     recompiles: int = 0
-    #: the guard that failed, for each recompile for which the same one failed in all versions
+    #: for each recompile, the guards that failed, of each earlier version the first
     failed_guards: list[FailedGuard] = []
     #: why the call, or a part of it if the outcome is "reused", runs eagerly, in the compiler's words
     reasons: list[str] = []

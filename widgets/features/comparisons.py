@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, TypedDict
 
 from dynascope.compiler.report import Break, Diff, Frame, Graph, Report, label, place, plural, seconds
@@ -97,11 +98,12 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     runs = {"now": ("this run", "gone"), "before": ("the earlier run", "new")}
     words = "{0} {why}: a break that it does not have is not known to be {1}"
     partial = [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
-    lines = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("not met", diff.not_met)) for b in found]
+    told = Counter((b.file, b.line) for b in [*diff.new, *diff.not_met, *(now for _, now in diff.changed + diff.moved)])
+    lines = [*partial, *(f"new: {_line(b, told)}" for b in diff.new), *(f"not met: {_line(b, told)}" for b in diff.not_met)]
     changed = [(now, _outcome(now, before), _outcome(before, now)) for before, now in diff.changed]
-    lines += [f"now {is_now}: {_line(now)} (before: {was})" for now, is_now, was in changed]
-    lines += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
-    lines += [*(words for name, words in counts.items() if name != "breaks"), *partial]
+    lines += [f"now {is_now}: {_line(now, told)} (before: {was})" for now, is_now, was in changed]
+    lines += [f"moved: {_line(now, told)} (before: line {before.line})" for before, now in diff.moved]
+    lines += [words for name, words in counts.items() if name != "breaks"]
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     return {
         "lines": lines or [_SAME],
@@ -116,8 +118,10 @@ def _outcome(broken: Break, other: Break) -> str:
     return " and ".join([broken.outcome] * (broken.outcome != other.outcome) + allowed)
 
 
-def _line(broken: Break) -> str:
-    return f"{place(broken)} {broken.source.strip()}"
+def _line(broken: Break, told: Counter[tuple[str, int]]) -> str:
+    """The place of a break and its line; with the column if more than one of those that are told are in that line."""
+    column = "" if told[broken.file, broken.line] < 2 or broken.column is None else f":{broken.column + 1}"
+    return f"{place(broken)}{column} {broken.source.strip()}"
 
 
 def unmet(report: Report, expected: Expectation) -> str:
@@ -128,23 +132,23 @@ def unmet(report: Report, expected: Expectation) -> str:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
         return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: only --check, or check=True, does"])])
     if name in ("breaks", "unexpected"):
-        lines = [f"{_line(b)} ({b.type})" for b in report.own_breaks if name == "breaks" or b.allowed is not True]
+        told = Counter((b.file, b.line) for b in report.own_breaks)
+        lines = [f"{_line(b, told)} ({b.type})" for b in report.own_breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
         resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
-        lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
+        lines = [f"{_at(f)} {places.name(f)}" for f in resumes]
     elif name == "recompiles":
         again = [r for r in compiled_again(report) if r.frame not in added]
-        lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in again]
+        lines = [f"{places.name(report.frame(r.frame))}: {'; '.join(failures(r, places))}" for r in again]
     elif name in ("graphs", "ops"):
         for g in (g for g in report.graphs if g.frame not in added):
             at, ops = places.graph(g), "ops unknown" if g.ops is None else plural(g.ops, "op")
-            lines.append(f"{g.id} in {report.frame(g.frame).name}{' at ' * bool(at)}{at}, {ops}")
+            lines.append(f"{g.id} in {places.name(report.frame(g.frame))}{' at ' * bool(at)}{at}, {ops}")
         statuses = {f.status for f in frames} - {"ignored"}
         if not lines and statuses <= {"empty"}:
-            why = "nothing that ran has an operation to compile" if statuses else "nothing was compiled"
-            lines = [*([] if any(why in note for note in report.notes) else [why]), *report.notes]
+            lines = ["nothing that ran has an operation to compile", *report.notes]
     else:
-        lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in frames if f.status == name]
+        lines = [f"{_at(f)} {places.name(f)} ({f.reason or name})" for f in frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0
     also = f", and {unknown} whose places are unknown" if unknown else ""
     return "\n  ".join([f"expected {expected}, found {expected.actual(report)}{also}", *lines])

@@ -179,7 +179,7 @@ def input_rows(report: Report) -> list[InputRow]:
 def input_words(run: InputRun) -> str:
     """What the compiler had to do for this input, what a call takes, and whether compiling pays."""
     reasons = list(dict.fromkeys(map(guard_words, run.failed_guards))) if run.outcome == "recompiled" else run.reasons
-    why, took = f": {'; '.join(reasons[:2])}" if reasons else "", seconds(run.compile_seconds)
+    why, took = f": {'; '.join(capped(reasons, 2))}" if reasons else "", seconds(run.compile_seconds)
     words = {
         "failed": f"not measured: {run.error}", "compiled": f"compiled more code in {took}", "eager": f"runs eagerly{why}",
         "recompiled": f"compiled again {plural(run.recompiles, 'time')}{why}; all compiles took {took}",

@@ -190,7 +190,7 @@ def recommendation(places: Places) -> Recommendation | None:
             said[0] = f"{slower} {_capital(said[0])}"
     said += [*_chosen(places), *(f"the compiler's hint {one.shown}." for one in hinted if one.helps is False)]
     if untried:
-        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
+        quoted = ", ".join(dict.fromkeys(f"`{one.cause.setting} = True`" for one in untried))
         # a search for fixes begins with such a trace; what is only observed has no flags
         tries = report.origin == "live" and report.settings and not (report.trials or report.settings.get("fix"))
         how = " (`--second-call`, or second_call=True, does, if the calls can be repeated)" if tries else ""

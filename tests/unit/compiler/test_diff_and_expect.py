@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from observed import broken, seen
 
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import Break, Hit, InputRun, Report
+from dynascope.compiler.report import Break, Hit, InputRun, Recompile, Report
 from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
 
 
@@ -29,6 +29,8 @@ def test_not_met_new_and_moved_breaks_are_told_apart() -> None:
     assert difference.to_dict()["lines"] == [
         "new: In[1]:12 save(x)", "not met: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
     ]  # fmt: skip
+    two = Report(breaks=[found(2, "log(x); log(x)", column=c) for c in (0, 8)])
+    assert Report(breaks=[found(9, "y")]).diff(two).lines[1:] == [f"not met: In[1]:2:{c} log(x); log(x)" for c in (1, 9)]
 
 
 def test_a_break_that_moved_only_within_its_line_is_not_worth_a_mention() -> None:
@@ -58,8 +60,9 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
 
 
 def test_without_any_graph_an_expectation_says_that_nothing_was_compiled() -> None:
-    with pytest.raises(AssertionError, match=r"expected graphs=1, found 0\n  nothing was compiled$"):
-        Report().expect(graphs=1)
+    with pytest.raises(AssertionError, match=r"^expected breaks<=1,recompiles=0, but nothing was compiled\n  add a call$"):
+        Report(notes=["nothing was compiled: add a call"]).expect("breaks<=1,recompiles=0")
+    Report().expect("graphs=0,breaks=0")
     report = explain(lambda number: number, backend="eager")(torch.ones(1))
     with pytest.raises(AssertionError, match=r"found 0\n  nothing that ran has an operation to compile$"):
         report.expect(graphs=1)
@@ -79,7 +82,7 @@ def test_a_break_is_not_met_where_it_was_fixed_and_where_a_run_did_not_come_to_i
     assert (before.diff(refused).new, refused.diff(before).not_met) == ([], []), "it has the same break"
     later = Report(breaks=[*before.breaks, found(2, "log(x)")])
     ended = "the earlier run ended with an error: a break that it does not have is not known to be new"
-    assert (later.diff(refused).new, later.diff(refused).lines[-1]) == ([], ended)
+    assert (later.diff(refused).new, later.diff(refused).lines[0]) == ([], ended)
 
 
 def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new() -> None:
@@ -93,7 +96,9 @@ def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new(
     difference = again.diff(first)
     assert difference.not_met == first.breaks
     known = "this run ran code that was compiled before it: a break that it does not have is not known to be gone"
-    assert difference.lines[-1] == known
+    assert difference.lines[0] == known
+    nothing = "this run compiled nothing: a break that it does not have is not known to be gone"
+    assert Report().diff(first).lines[0] == nothing
     assert (first.diff(again).new, first.diff(again).not_met) == ([], [])
 
 
@@ -127,6 +132,10 @@ def test_expectations_tell_what_was_found_and_where() -> None:
     with pytest.raises(ExpectationFailed, match="expected resumes=0, found 1") as caught:
         report.expect(resumes=0)
     assert str(caught.value).count("resume in broken") == 1
+    report.recompiles.append(Recompile(frame="f9", of=resumed.id, reasons=["x"]))
+    report.summary.recompiles = 1
+    with pytest.raises(ExpectationFailed, match="expected recompiles=0, found 1\n  resume in broken: x"):
+        report.expect(recompiles=0)
 
 
 @pytest.mark.parametrize("text", ["", "graphs", "graphs=two", "nothing=1", "graphs<2", "compile_seconds=1"])

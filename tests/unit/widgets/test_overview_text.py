@@ -51,7 +51,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is(report: Repo
     assert lines[0] == report.headline()
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, a")
     assert "Remaining" not in text, "nobody has tried it"
-    assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks: not tried here" in text
+    assert "The compiler hints at `capture_scalar_outputs = True`: not tried here" in text
     assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
     failed = replace(report.frames[1], suppressed=True, reason="backend='mine' raised: RuntimeError: no.\n\nmore")
     first = "look into the error in compiling Block0.forward at model.py:2: backend='mine' raised: RuntimeError: no."
