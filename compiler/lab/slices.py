@@ -39,7 +39,8 @@ from itertools import zip_longest
 from typing import Any
 
 from dynascope.compiler.report import BreakCost, EagerOp, Frame, Profile, Report, Segment, SegmentKind
-from dynascope.compiler.report.overview import is_by_design
+from dynascope.compiler.report.measurements import CostMethod
+from dynascope.compiler.report.overview import eager_in_torch, is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
@@ -545,9 +546,11 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
         is_eager = b.outcome == "skipped" or not eager.isdisjoint([b.id, *((hit.frame, hit.line) for hit in b.hits)])
-        if not any(caused):
+        reached = any(caused)
+        if not reached or eager_in_torch(b, report) is not None:
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
-            cost = BreakCost(break_=b.id, seconds=None, method="not reached" if is_all_known and not is_eager else "unknown")
+            method: CostMethod = "not reached" if is_all_known and not (is_eager or reached) else "unknown"
+            cost = BreakCost(break_=b.id, seconds=None, method=method)
         elif is_eager or "torch.compiler.disable()" in b.type:  # that work is no cost of the break
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)

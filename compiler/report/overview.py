@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynascope.compiler.report.data import FailedGuard, FailedGuardKind
+from dynascope.compiler.report.data import FailedGuard, FailedGuardKind, StackEntry
 from dynascope.compiler.report.measurements import Segment
 from dynascope.compiler.report.schema import Break, Frame, ReportData
 
@@ -277,6 +277,17 @@ def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:
     known = [b, *breaks] if is_backward else [b]
     is_training = any(_TRAINING.search(f"{one.file} {one.explanation}") for one in known)
     return is_training or (is_backward and setting_in(b.hints) is None)
+
+
+def eager_in_torch(b: Break, report: ReportData) -> StackEntry | None:
+    """Where torch's own code, such as `nn.Sequential.forward`, leads to a break in other code, and is no frame.
+
+    Dynamo compiles such code only as part of what calls it: where that has a break, it runs eagerly.
+    """
+    if b.outcome == "raised" or package(b.file) == "torch" or report.settings.get("nested_graph_breaks"):
+        return None
+    frames = {(f.file, f.code_name) for f in report.frames}
+    return next((e for e in b.stack if package(e.file) == "torch" and (e.file, e.function) not in frames), None)
 
 
 def is_asked_for(b: Break) -> bool:

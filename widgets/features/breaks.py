@@ -13,7 +13,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, label, listed, plural
-from dynascope.compiler.report.overview import is_asked_for, is_by_design, package, setting_in
+from dynascope.compiler.report.overview import eager_in_torch, is_asked_for, is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
@@ -356,6 +356,8 @@ def outcome_in_full(places: Places, b: Break) -> str:
         left = ((e, _frames_of(places, e.file, e.function, e.line)) for e in b.stack)
         bare = [places.function(e.function, e.file, e.line) for e, met in left if met and all(map(_has_no_tensor, met))]
         words += f"; {bare[0]} runs eagerly: Dynamo found no tensor passed to it" if bare else ""
+        if (at := eager_in_torch(b, places.report)) is not None:
+            words += f"; torch's own {at.function} at {places.at(at.file, at.line)} runs eagerly"
     eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
     skipped = {h.frame for h in b.hits if h.outcome == "skipped"}
     partly = dict.fromkeys(places.name(f) for f in places.report.frames if f.id in skipped and f.status == "compiled")

@@ -150,7 +150,7 @@ def cost_words(cost: BreakCost) -> str:
     if cost.method == "not reached":
         return "cost unknown: the measured call did not run into it"
     if cost.method == "unknown":
-        return "cost unknown: nothing in the measured call marks it"
+        return "cost unknown: what runs eagerly because of it has no mark of its own"
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""

@@ -188,6 +188,19 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert verdict_words(profiled(busy, "compiled")).endswith("times as fast; no compiled graph runs in it")
 
 
+def test_what_a_break_costs_is_unknown_where_torchs_own_code_runs_eagerly_because_of_it() -> None:
+    class Says(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            print(end="")
+            return x * 2
+
+    layers = torch.nn.Sequential(torch.nn.Linear(2, 2), Says())
+    for model in (layers, lambda x: layers(x) + 1):
+        report = dynascope.explain(model, backend="eager", profile=2)(torch.ones(2))
+        assert [cost.method for cost in report.profile.breaks] == ["unknown"]
+        assert "; torch's own forward at container.py:" in str(report)
+
+
 def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report() -> None:
     class Counter(torch.nn.Module):
         def __init__(self) -> None:
