@@ -13,6 +13,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,8 +41,6 @@ UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
-#: what the eager program does in float64 in a case, as recorded and with moved inputs; None: unknown
-InFloat64 = Callable[["_Case"], "tuple[Observation, Observation] | None"]
 
 
 class Refused(Exception):
@@ -134,10 +133,11 @@ class _Comparison:
     original: Plan = field(default_factory=Plan)
     sides: _Sides = field(default_factory=lambda: _Sides(0))
 
-    def check(self, actual: Observation, case: _Case, where: str = "", in_float64: InFloat64 | None = None) -> None:
+    def check(self, actual: Observation, case: _Case, where: str = "", eager: Verifier | None = None) -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks.
 
-        Without `in_float64`, also if it lacks a warning of eager's, or raises another exception: so may the unchanged program.
+        `eager`: runs the eager program again, to tell rounding, and inputs that say nothing because it varies itself.
+        Without it, also if it lacks a warning of eager's, or raises another exception: so may the unchanged program.
         """
         expected, variation, verification = case.expected, case.variation, self.verification
         if variation.gradients or not case.is_eager:
@@ -146,7 +146,7 @@ class _Comparison:
             actual = kept
 
         def is_own(what: str, index: int) -> bool:
-            if in_float64 is None or (runs := in_float64(case)) is None:
+            if eager is None or (runs := eager.in_float64(case)) is None:
                 return False
             (name, one), (_, other) = actual.parts[what][index], expected.parts[what][index]
             exact, moved = (run.exact.get((what, index)) for run in runs)
@@ -162,7 +162,7 @@ class _Comparison:
         if found is None or case.may_raise == actual.error_type is not None:
             return
         words = "warns" if may_lose_a_device() else ("warns", "raises")  # an assertion in a graph may cost the device
-        is_first = in_float64 is None and case.is_eager and found.text.startswith(words)
+        is_first = eager is None and case.is_eager and found.text.startswith(words)
         if found.is_condition and not is_first:
             # the backend of the run may keep a check that this one drops
             verification.under(f"{place}, compiled with {THOROUGH}" if found.is_lost_check and not where else place, found)
@@ -170,7 +170,7 @@ class _Comparison:
             conditions.setdefault(variation.remark, variation.remark)
         elif is_backward and not self.gradients:
             conditions.setdefault("gradients", f"{NO_GRADIENTS} ({place}: {found.text.rstrip(':')})")
-        else:
+        elif eager is None or case.is_recorded or not case.is_eager or eager.varies(case, self) is None:
             raise Refused(f"{place}: {found.text}")
 
 
@@ -183,6 +183,8 @@ class Verifier:
         self._until, self._passed = math.inf, set[object]()
         self._comparisons: list[_Comparison] = []
         self._expected: dict[tuple[int, str], Observation] = {}
+        #: how the eager program varies from run to run, in the cases where that was asked
+        self._varying: dict[tuple[int, str, str], Difference | None] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
@@ -229,10 +231,10 @@ class Verifier:
                 comparison.check(actual, case, where)
             except Refused:
                 [case] = self._unchanged([case], backend, comparison)
-                comparison.check(actual, case, where, self._in_float64)
+                comparison.check(actual, case, where, self)
         return comparison.verification
 
-    def _in_float64(self, case: _Case) -> tuple[Observation, Observation] | None:
+    def in_float64(self, case: _Case) -> tuple[Observation, Observation] | None:
         """What the eager program does in float64, also with moved inputs; None if that is unknown."""
         if case.sides or not case.is_eager:
             return None
@@ -242,6 +244,14 @@ class Verifier:
         runs = self._float64[case.key]
         return None if any(run.error or run.limits or run.decided for run in runs) else runs
 
+    def varies(self, case: _Case, comparison: _Comparison) -> Difference | None:
+        """How the original differs from what it did in a case, run up to four times again in eager mode; None if it does not."""
+        if case.key not in self._varying:
+            with self._trials.eagerly(comparison.original, comparison.sides.helpers) as run:
+                again = (differences(self._observed(run, case, comparison.sides), case.expected) for _ in range(4))
+                self._varying[case.key] = next(filter(None, again), None)
+        return self._varying[case.key]
+
     def _observed(self, run: Run, case: _Case, sides: _Sides) -> Observation:
         self._tick()
         sides.force(case.sides)
@@ -249,7 +259,7 @@ class Verifier:
 
     def _unchanged(self, cases: list[_Case], backend: Any, comparison: _Comparison) -> list[_Case]:
         """The cases, to be compared with the compiled original where it, too, differs from eager, if it does in the first."""
-        original, sides, changed = comparison.original, comparison.sides, list[_Case]()
+        original, sides, changed, differs = comparison.original, comparison.sides, list[_Case](), ""
         first = (cases[0].key, str(backend), repr(sorted(original.texts.items())))
         if first in self._agrees:
             return cases
@@ -259,20 +269,20 @@ class Verifier:
                 if actual.error and not case.expected.error and not changed:
                     return [replace(case, may_raise=actual.error_type), *cases[1:]]
                 found = None if actual.error and not case.expected.error else differences(actual, case.expected)
-                if found is not None:
-                    where = f"{case.where}with {case.variation.name}"
-                    comparison.verification.differs = comparison.verification.differs or f"{backend} ({where}: {found.text})"
-                elif not changed:
+                if found is None and not changed:
                     self._agrees.add(first)
                     return cases
                 if found is not None:  # the zeros that AOTAutograd gives parameters which take no part are nobody's wish
+                    differs = differs or f"{backend} ({case.where}with {case.variation.name}: {found.text})"
                     compiled = without_zero_gradients(actual, case.expected, parameters=True)
                     case = replace(case, expected=compiled, is_eager=False)
                 changed.append(case)
-        with self._trials.eagerly() as run:  # what earlier runs left in a cache, say, is not the compiler's doing
-            again = None if cases[0].sides else differences(self._observed(run, cases[0], sides), cases[0].expected)
-        if again is not None:
-            raise Refused(f"with {cases[0].variation.name}: run again in eager mode, the original differs ({again.text})")
+        # what earlier runs left in a cache, say, is not the compiler's doing
+        if again := self.varies(cases[0], comparison):
+            if cases[0].is_recorded:
+                raise Refused(f"with {RECORDED.name}: run again in eager mode, the original differs ({again.text})")
+            return cases
+        comparison.verification.differs = comparison.verification.differs or differs
         return changed
 
     def verify(self, plan: Plan, *, seconds: float = math.inf, before: Plan | None = None) -> Verification:
@@ -327,22 +337,23 @@ class Verifier:
             longest = (self._until - started) / 4
             while every and (every[0].is_recorded or time.perf_counter() - started <= longest):
                 case = self._with_eager(every.pop(0))
-                if case.says_nothing:
+                if case.says_nothing or self._varying.get(case.key):
                     passed.add(case.key)
                 else:
                     cases.append(case)
             if any("custom_op" in text for text in plan.texts.values()):
-                self._check_fakes(comparison, cases)
+                # do custom operators return what their fake implementations promise, also with what needs another compile?
+                static = replace(plan, settings={**plan.settings, "dynamic": False})
+                resized = [case for case in cases if case.variation.recompiles or case.is_recorded]
+                self._check(self._trials.compiled(static, _checking_backend), resized, comparison)
             self._run_cases(cases, comparison)
             if plan.texts:  # `torch.while_loop`, for one, may raise there
-                uncompiled, keys = list[Observation](), {case.key for case in cases}
+                keys = {case.key for case in cases}
                 passed -= keys
-                with self._trials.uncompiled(plan) as run:
-                    uncompiled += [self._observed(run, case, comparison.sides) for case in cases]
-                for case, actual in zip(cases, uncompiled, strict=True):
-                    comparison.check(actual, case, "without torch.compile, ", self._in_float64)
+                self._check(self._trials.uncompiled(plan), cases, comparison, "without torch.compile, ")
                 passed |= keys
-            verification.variations += sum(not case.variation.remark and not case.is_recorded for case in cases)
+            others = [case for case in cases if not (case.variation.remark or case.is_recorded)]
+            verification.variations += sum(not self._varying.get(case.key) for case in others)
         for tests in forcings:
             verification.variations += self._force(tests, comparison)
             passed.add(tests)
@@ -364,19 +375,15 @@ class Verifier:
                 else:
                     return
             first, *cases = self._unchanged(cases, THOROUGH, comparison)
-            comparison.check(actual, first, in_float64=self._in_float64)
+            comparison.check(actual, first, eager=self)
             comparison.passed.add(first.key)
 
-    def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:
-        """Compare what custom operators return with what their fake implementations promise.
-
-        The inputs are the recorded ones and those that may need another compile, such as other sizes.
-        """
-        static = replace(comparison.plan, settings={**comparison.plan.settings, "dynamic": False})
-        with self._trials.compiled(static, _checking_backend) as run:
-            for case in cases:
-                if case.variation.recompiles or case.is_recorded:
-                    comparison.check(self._observed(run, case, comparison.sides), case, in_float64=self._in_float64)
+    def _check(self, runs: AbstractContextManager[Run], cases: list[_Case], comparison: _Comparison, where: str = "") -> None:
+        """Compare what is run in this way in these cases; raises Refused if it differs in one."""
+        with runs as run:
+            observed = [self._observed(run, case, comparison.sides) for case in cases]
+        for case, actual in zip(cases, observed, strict=True):
+            comparison.check(actual, case, where, self)
 
     def _force(self, tests: tuple[Condition, ...], comparison: _Comparison) -> int:
         """Compare on all combinations of the sides of these one or two conditions; returns the number of cases."""
@@ -394,7 +401,7 @@ class Verifier:
                 cases.append(replace(case, expected=self._ended(run, case)))
         cases = [case for case in cases if not case.says_nothing]
         self._run_cases(cases, replace(comparison, plan=changed, original=original, sides=forced))
-        return len(cases)
+        return sum(not self._varying.get(case.key) for case in cases)
 
 
 def _tested(plan: Plan, call: RecordedCall) -> list[Variation]:
