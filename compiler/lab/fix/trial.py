@@ -88,7 +88,8 @@ class TrialResult:
         ):
             if Counter(now) - Counter(was):
                 named, known = (
-                    listed([name + f" ({n} times)" * (n > 1) for name, n in Counter(names).items()], 3) for names in (now, was)
+                    listed([name + f" ({n} times over all calls)" * (n > 1) for name, n in Counter(names).items()], 3)
+                    for names in (now, was)
                 )
                 return f"{who} {named}" + f"; without it, {known}" * bool(was)
         return None
