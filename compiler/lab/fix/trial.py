@@ -87,10 +87,8 @@ class TrialResult:
             ("later calls of the run, which compiled nothing, then compile", self.compiled_later, before.compiled_later),
         ):
             if Counter(now) - Counter(was):
-                named, known = (
-                    listed([name + f" ({n} times over all calls)" * (n > 1) for name, n in Counter(names).items()], 3)
-                    for names in (now, was)
-                )
+                counts = (Counter(names).items() for names in (now, was))
+                named, known = (listed([f + f" ({n} times over all calls)" * (n > 1) for f, n in of], 3) for of in counts)
                 return f"{who} {named}" + f"; without it, {known}" * bool(was)
         return None
 

@@ -245,7 +245,7 @@ class Verifier:
         return None if any(run.error or run.limits or run.decided for run in runs) else runs
 
     def varies(self, case: _Case, comparison: _Comparison) -> Difference | None:
-        """How the original differs from what it did in a case, run up to four times again in eager mode; None if it does not."""
+        """How the original differs from what it did in a case, run again in eager mode up to four times; None if never."""
         if case.key not in self._varying:
             with self._trials.eagerly(comparison.original, comparison.sides.helpers) as run:
                 again = (differences(self._observed(run, case, comparison.sides), case.expected) for _ in range(4))
