@@ -174,7 +174,7 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
     assert right.verdict == "conditional"
     assert "custom_op" not in report.patch()
     patch = report.patch(conditional=True)
-    assert f"# holds under a condition: {right.condition}" in patch
+    assert f"# holds under a condition: {right.condition}; assumes: {right.assumption}\n" in patch
     assert 'schema="(Tensor x, int k=2) -> Tensor"' in patch
     operator = f"{made.__name__}_smooth"
     assert f"dynascope::{operator}" in patch

@@ -784,7 +784,8 @@ class Search:
             after.recompiles = after.graph_runs = after.eager_ops = None
             plan = replace(plan, settings={name: value for name, value in plan.settings.items() if name != WARM_UP})
         self.found.fixed = [FixedProgram(plan, after, [step.fix for step in steps[self._first : sure]])]
-        pairs = [(b.plan, s.plan, s.fix.condition) for b, s in itertools.pairwise(steps) if s.fix.verdict == "conditional"]
+        unsure = [(b.plan, s) for b, s in itertools.pairwise(steps) if s.fix.verdict == "conditional"]
+        pairs = [(b, s.plan, "; assumes: ".join(filter(None, [s.fix.condition, s.fix.assumption]))) for b, s in unsure]
         if pairs:
             self.found.fixed.append(FixedProgram(last.plan, last.tried.ran.counts, [step.fix for step in steps[1:]], pairs))
 
