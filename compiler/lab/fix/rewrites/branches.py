@@ -20,8 +20,8 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 WHERE = "Choose with torch.where"
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
 _ONE = (
-    "The sides give tensors of the same shape and type, the result is a new tensor, "
-    "and what is used only on the side not taken gets a gradient of zero instead of none."
+    "The sides give tensors of the same shape and type and use no float that varies from call to call, the result is a new "
+    "tensor, and what is used only on the side not taken gets a gradient of zero instead of none."
 )
 _TURNS = "Each iteration keeps the shapes and types of what it changes, and the results are new tensors."
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
