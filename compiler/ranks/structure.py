@@ -327,8 +327,8 @@ def record_of(rank: Rank, report: Report, *, names: GroupNames | None = None, **
     return record.reading(lambda: report)
 
 
-def write(folder: Path, record: RankRecord, report: bytes) -> None:
-    """Write the file of a rank, such as `3-host-4711.rank`, which replaces the one written before.
+def write(folder: Path, record: RankRecord, report: bytes) -> Path:
+    """Write the file of a rank, such as `3-host-4711.rank`, which replaces the one written before, and return its path.
 
     Its name is unique for each process, even if jobs share a folder.  `report`: the record's Report, encoded.  Raises OSError
     if the file cannot be written.
@@ -344,6 +344,7 @@ def write(folder: Path, record: RankRecord, report: bytes) -> None:
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+    return path
 
 
 def encoded(data: dict[str, Any]) -> bytes:
