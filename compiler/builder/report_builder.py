@@ -285,6 +285,8 @@ class _ReportBuilder:
         """Set the frame's status and reason, and record the breaks that it ran into; `made`: of a resume function."""
         outcome = compile_records.outcome(record)
         what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
+        if frame.kind == "function" and in_torch(frame.file) and frame.name != frame.code_name:  # what it wraps may be compiled
+            what = f"torch's wrapper around {frame.name}"
         if frame.kind == "statements":  # of which a cell may have several
             what += f" (lines {frame.line}\N{EN DASH}{frame.end_line})"
         if outcome == "compiled":

@@ -86,7 +86,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
     for other in of_root:
         log.removeHandler(other)
     handler = _TraceHandler(hooks)
-    log.addHandler(handler)
+    log.handlers.insert(0, handler)  # torch's own removes itself at its first record, which the one behind it then does not get
 
     def undo() -> None:
         log.removeHandler(handler)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from observed import seen
+from processes import printed_by
 from torch._dynamo.utils import compilation_time_metrics
 
 from dynascope.compiler.capture.recording import observe
@@ -86,6 +87,12 @@ def sums(events: list[dict[str, Any]]) -> dict[str, float]:
     for (name, _), ends in at.items():
         result[name] += sum(e - b for b, e in zip(ends["B"], ends["E"], strict=False))
     return {name: seconds for name, seconds in result.items() if seconds}
+
+
+def test_the_first_compile_of_a_process_has_all_its_phases() -> None:
+    program = "import torch, dynascope; dynascope.explain(lambda x: x + 1, backend='eager')(torch.ones(1))"
+    phases = "{p.name: p.count for p in dynascope.last().compile_time.phases}"
+    assert printed_by("-c", f"{program}; print({phases}['dynamo'])") == "1\n"
 
 
 @pytest.mark.parametrize("log", sorted(TRACES.glob("*.log.gz")), ids=lambda log: log.name.removesuffix(".log.gz"))

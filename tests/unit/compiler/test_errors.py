@@ -49,9 +49,11 @@ def test_suppressed_errors_are_told() -> None:
         again = seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))])
         assert "was not compiled again, and ran eagerly" in again.notes[0]
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
+        wrapped = seen(lambda: torch.compile(torch.no_grad()(lambda x: x + 1), backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "broken was not compiled, and ran eagerly" in report.notes[0]
+    assert "torch's wrapper around <lambda> was not compiled, and ran eagerly" in " ".join(wrapped.notes)
     torch._dynamo.mark_dynamic(marked := torch.ones(2), 0)
     marked_report = explain(lambda x: x + torch.ones(2), backend="eager")(marked)
     assert marked_report.graphs == []  # torch has thrown it away
