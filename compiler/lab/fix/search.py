@@ -148,9 +148,10 @@ def _verified(steps: Sequence[_Step], number: int) -> Verification:
 
 
 def _conditions(steps: Sequence[_Step], number: int) -> list[str]:
-    """The conditions of a step that those before it do not have."""
+    """The conditions of a step that those before it do not have; first come the differences that were seen."""
     earlier = {way for step in steps[:number] if step.verification is not None for way in step.verification.conditions}
-    return [words for way, words in _verified(steps, number).conditions.items() if way not in earlier]
+    own = sorted(_verified(steps, number).conditions.items(), key=lambda condition: condition[0] == UNTRIED)
+    return [words for way, words in own if way not in earlier]
 
 
 def _why_worse(problem: Break | Recompile | None, after: Report, plan: Plan, step: _Step) -> str | None:

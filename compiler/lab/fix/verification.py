@@ -316,7 +316,7 @@ class Verifier:
             named += [(tests, f"with `{test.before}` forced") for tests in forcings for test in tests]
             comparison.untried = {key for key, _ in named} - self._passed
             if names := dict.fromkeys(name for key, name in named if key in comparison.untried):
-                verification.conditions = {UNTRIED: f"{UNTRIED} {listed([*names], 3)}", **verification.conditions}
+                verification.conditions[UNTRIED] = f"{UNTRIED} {listed([*names], 3)}"
         return verification
 
     @functools.cached_property
