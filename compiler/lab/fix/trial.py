@@ -321,7 +321,7 @@ def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) ->
 
 #: seconds after which TookTooLong is raised again where it could not be
 _RETRY_SECONDS = 0.02
-#: whose handler raises it; no system raises this one by itself, and its default is to be ignored
+#: whose handler raises it: hardly anything else uses it, and by default it is ignored
 _SIGNAL = getattr(signal, "SIGURG", None)
 
 
