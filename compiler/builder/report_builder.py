@@ -70,6 +70,9 @@ class _ReportBuilder:
                     self.add(record)
                 except Exception as error:  # damaged records of one frame must not keep out the others
                     self.records.unread[f"frame: {type(error).__name__}"] += 1
+        for record, frame in self.made:
+            if frame.suppressed:
+                self.suppressed(record, frame)
         wrappers = self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
         for event in self.records.cache_hits:
@@ -284,11 +287,6 @@ class _ReportBuilder:
     def end(self, record: CompileRecord, frame: Frame, made: ResumeMade | None) -> None:
         """Set the frame's status and reason, and record the breaks that it ran into; `made`: of a resume function."""
         outcome = compile_records.outcome(record)
-        what = f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name
-        if frame.kind == "function" and in_torch(frame.file) and frame.name != frame.code_name:  # what it wraps may be compiled
-            what = f"torch's wrapper around {frame.name}"
-        if frame.kind == "statements":  # of which a cell may have several
-            what += f" (lines {frame.line}\N{EN DASH}{frame.end_line})"
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
@@ -312,13 +310,6 @@ class _ReportBuilder:
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
                 frame.suppressed = compile_records.is_raised(record)
-                if frame.suppressed:
-                    line = self.breaks.named_line(record)
-                    at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
-                    why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
-                    again = "" if record.recompile_text is None else " again"
-                    was = "were" if frame.kind == "statements" else "was"
-                    self.result.notes.append(f"{what} {was} not compiled{again}, and ran eagerly; {why}")
             elif frame.status == "empty" and record.call and (code := made.original if made else record.code) is not None:
                 calls = (r.call for r in self.records.records[record.order + 1 :] if r.call and r.code in (code, record.code))
                 later = next(calls, self.facts.calls.get(code.uid or 0, 0) + 1) - record.call - 1  # until a reset
@@ -329,15 +320,26 @@ class _ReportBuilder:
                 if later > 0 and (early or frame.kind == "function") and self.links.caller(record, frame)[0] == "":
                     it, where = ("it", ", if it is reached") if early else ("a function", "")
                     self.result.notes.append(
-                        f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch runs "
-                        f"{it} eagerly, whatever it is given, as in {plural(later, 'later call')}{where}. What it calls may "
-                        f"still be compiled.{'' if early else ' Call it only where there is something to compile.'}"
+                        f"{_what(frame)} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch "
+                        f"runs {it} eagerly, whatever it is given, as in {plural(later, 'later call')}{where}. What it calls "
+                        f"may still be compiled.{'' if early else ' Call it only where there is something to compile.'}"
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by
         latest = self.breaks.latest.get(frame.id)
         for entry in latest.broken.stack if latest is not None else ():
             self.note_lines(entry.file, entry.line)
+
+    def suppressed(self, record: CompileRecord, frame: Frame) -> None:
+        """Note that a frame runs eagerly because its error was suppressed; what torch's wrapper calls may be compiled."""
+        line = self.breaks.named_line(record)
+        at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
+        why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
+        again = "" if record.recompile_text is None else " again"
+        was = "were" if frame.kind == "statements" else "was"
+        wraps = in_torch(frame.file) and any(f.parent == frame.id and f.status == "compiled" for f in self.result.frames)
+        what = "torch's wrapper around " * wraps + _what(frame)
+        self.result.notes.append(f"{what} {was} not compiled{again}, and ran eagerly; {why}")
 
     def failure(self, record: CompileRecord, frame: Frame) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
@@ -367,6 +369,12 @@ class _ReportBuilder:
             function = lines.function_at(file, line)
             line, end_line = function[1:] if function else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
+
+
+def _what(frame: Frame) -> str:
+    """The name of a frame in a note; a cell may have several runs of statements."""
+    at = f" (lines {frame.line}\N{EN DASH}{frame.end_line})" * (frame.kind == "statements")
+    return f"the rest of {frame.name}, from line {frame.line} on," if frame.kind == "resume" else frame.name + at
 
 
 def _key(record: CompileRecord) -> Any:

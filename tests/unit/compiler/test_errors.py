@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -49,11 +50,15 @@ def test_suppressed_errors_are_told() -> None:
         again = seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))])
         assert "was not compiled again, and ran eagerly" in again.notes[0]
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
-        wrapped = seen(lambda: torch.compile(torch.no_grad()(lambda x: x + 1), backend=broken)(torch.ones(2)))
+        backend = Mock(side_effect=[ZeroDivisionError, lambda *args: (torch.ones(2),)])  # the wrapper's graph fails
+        wrapped = seen(lambda: torch.compile(torch.no_grad()(lambda x: x + 1), backend=backend)(torch.ones(2)))
+        torch._dynamo.reset()  # all wrappers share their code
+        layer = seen(lambda: torch.compile(torch.nn.Linear(2, 2), backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "broken was not compiled, and ran eagerly" in report.notes[0]
-    assert "torch's wrapper around <lambda> was not compiled, and ran eagerly" in " ".join(wrapped.notes)
+    assert wrapped.notes[0].startswith("torch's wrapper around <lambda> was not compiled, and ran eagerly; without")
+    assert layer.notes[0].startswith("Linear was not compiled, and ran eagerly; without"), "nor what torch's wrapper calls"
     torch._dynamo.mark_dynamic(marked := torch.ones(2), 0)
     marked_report = explain(lambda x: x + torch.ones(2), backend="eager")(marked)
     assert marked_report.graphs == []  # torch has thrown it away
