@@ -317,12 +317,16 @@ class _ReportBuilder:
                 is_sole = made is not None and all(len(r.resumes) == 1 for r in self.records.records if made in r.resumes)
                 stops = [stop.location for stop in record.frame_end.stopped] if is_sole and record.frame_end else []
                 early = [f", which ended at line {at.line}" for at in stops if (at.end_line or at.line) < (frame.end_line or 0)]
-                if later > 0 and (early or frame.kind == "function") and self.links.caller(record, frame)[0] == "":
-                    it, where = ("it", ", if it is reached") if early else ("a function", "")
+                rest = "".join(lines.file_lines(frame.file)[frame.line - 1 : frame.end_line])
+                may_differ = frame.kind == "function" or early or (is_sole and re.search(r"\b(if|for|while)\b", rest))
+                if later > 0 and may_differ and self.links.caller(record, frame)[0] == "":
+                    it, where, only = "it", ", if it is reached", ""
+                    if frame.kind == "function":
+                        it, where, only = "a function", "", " Call it only where there is something to compile."
                     self.result.notes.append(
                         f"{_what(frame)} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch "
                         f"runs {it} eagerly, whatever it is given, as in {plural(later, 'later call')}{where}. What it calls "
-                        f"may still be compiled.{'' if early else ' Call it only where there is something to compile.'}"
+                        f"may still be compiled.{only}"
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by

@@ -201,10 +201,13 @@ def test_a_call_with_nothing_to_compile_makes_all_later_ones_eager(shell):
     shell("def rest(x, scale):", "    if print() or not scale: return 0", "    return x * 2")
     shell("def ends(x, scale):", "    y = x * 2", "    print(scale)", "    return y")
     shell("def side(x):", "    if x > 1: return x", "    return x + 1")
+    shell("def clip(x, scale):", "    n = x.sum().item()", "    if scale: x = x * n", "    return x")
     calls = r"\. What it calls may still be compiled\."
     rest = rf"the rest of rest, from line 2 on, had .* call 1, which ended at line 2\..* 2 later calls, if it is reached{calls}"
-    for name, note in (("f", rf"f had nothing to compile in call 1\..* 2 later calls{calls}.*"), ("rest", rest), ("ends", "")):
+    clip = rf"the rest of clip, from line 2 on, had .* call 1\..* 2 later calls, if it is reached{calls}"
+    f = rf"f had nothing to compile in call 1\..* 2 later calls{calls}.*"
+    for name, note in (("f", f), ("rest", rest), ("ends", ""), ("clip", clip)):
         report = shell.report(f"%%compile -f {name}", f"for scale in (False, True, True): {name}(torch.ones(3), scale)")
-        assert (report.summary.graphs, bool(re.fullmatch(note, "".join(report.notes)))) == (name == "ends", True)
+        assert (report.summary.graphs, bool(re.fullmatch(note, "".join(report.notes)))) == (name in ("ends", "clip"), True)
     assert shell.report("%%compile -f side", "for s in (2, 0, 0): side(torch.tensor(s))").notes == []
     assert shell.report("%%compile -f f", "f(torch.ones(3), False); torch._dynamo.reset(); f(torch.ones(3), True)").notes == []
