@@ -282,13 +282,13 @@ class Case:
         return functools.partial(kind, *self.inputs)
 
     def compile(self, backend: str) -> Callable[..., Any] | None:
-        """Compile the graph with the backend; None, with a note, if that fails."""
+        """Compile and run the graph with the backend; None, with a note, if that fails."""
         try:
             compiled = running.compiled_graph(backend, self.rebuild(), self.inputs)
             self.prepared(compiled)()
             self.wait()
         except Exception as error:
-            self.notes.append(f"{backend} could not compile the graph on its own: {_one_line(error)}")
+            self.notes.append(f"{backend} could not run the graph on its own: {_one_line(error)}")
             return None
         return compiled
 

@@ -59,7 +59,7 @@ class GraphRun(Part, kw_only=True):
     #: median time of a call, and its spread; eager and compiled calls alternate
     eager_seconds: float
     eager_spread: list[float] = []
-    #: None: the backend could not compile the graph (a note says why)
+    #: None: the backend could not compile or run the graph (a note says why)
     compiled_seconds: float | None = None
     compiled_spread: list[float] = []
     #: `eager_seconds` / `compiled_seconds`

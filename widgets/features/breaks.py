@@ -37,7 +37,7 @@ _INSTEAD = {
 _OUTCOMES = {
     "raised": ("stopped here", "stopped here"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
     "resumed": ("resumed", "resumed"), "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"),
-    "left": ("no resume function was compiled", "no resume function"),  # for a lone `return`, or after an error
+    "left": ("compiled up to here", "compiled up to here"),  # what follows may be cached, a lone `return`, or after an error
 }  # fmt: skip
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
@@ -175,7 +175,7 @@ def advice(report: Report, b: Break) -> list[str]:
             "correct it, or, if it raises none without torch.compile, move it out of the compiled code."),
         (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
             "a mask of what is done."),
-        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async(condition, message)`."),
+        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),
@@ -184,7 +184,8 @@ def advice(report: Report, b: Break) -> list[str]:
     )  # fmt: skip
     steps = [words for is_so, words in known if is_so][:1] + steps
     is_raise, is_observed = b.source.lstrip().startswith("raise "), b.type == "Observed exception"
-    helps = is_raise or is_observed or not (b.error or is_sparse)  # every function around an error would meet it, too
+    # every function around an error would meet it, too
+    helps = is_raise or is_observed or not (b.error or is_sparse or is_beside(b, eager_because_of(report, b)))
     if b.outcome == "skipped" and helps and not (b.allowed or is_unknown or fails):
         files = {f.id: f.file for f in report.frames}
         is_own = any((files.get(h.frame), h.line) == (b.file, b.line) for h in b.hits if h.outcome == "skipped")
@@ -196,7 +197,7 @@ def advice(report: Report, b: Break) -> list[str]:
         raises = f"Raise it outside of the compiled code{', or catch it inside' * is_observed}{only}"
         if (only_raises := is_raise or is_observed) or not b.function.startswith("<"):  # a comprehension has no other line
             steps.insert(0 if is_first else len(steps), raises if only_raises else moves)
-    is_forbidden = b.outcome == "raised" and not is_error_anyway(b)
+    is_forbidden = b.outcome == "raised" and not (b.error or is_error_anyway(b))  # nor does an error end with the flags
     if is_forbidden and b.fullgraph:
         steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
     elif is_forbidden and b.error_on_graph_break is not False:  # the flags may be unknown, as in an imported log
@@ -286,6 +287,12 @@ def helpful(report: Report, trials: list[Trial] | None) -> list[Trial]:
 def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
     return [f for f in report.frames if f.stopped_by == b.id and f.status == "skipped"] if b.outcome == "skipped" else []
+
+
+def is_beside(b: Break, frames: list[Frame]) -> bool:
+    """Whether a break is only where Dynamo gave up on frames: the compiler names another reason, and no graph break."""
+    given = [f.reason or b.reason for f in frames]
+    return bool(given) and not any(why.startswith(b.reason) or "graph break" in why.lower() for why in given)
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Frame, plural, seconds
 from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
-from dynascope.widgets.features.breaks import advice, frame_words
+from dynascope.widgets.features.breaks import advice, frame_words, is_beside
 from dynascope.widgets.features.fixes import fix_parts
 from dynascope.widgets.features.places import Places, ops_text
 from dynascope.widgets.features.recompiles import guard_part, symbol_part, why_part
@@ -16,7 +16,7 @@ from dynascope.widgets.words import compiler_text, printable, shorten
 
 #: status -> the first sentence on a frame that was not compiled
 _STORIES = {
-    "skipped": "Dynamo skipped this frame: all of it runs eagerly, as plain Python.",
+    "skipped": "Dynamo skipped this frame: it ran eagerly, as plain Python.",
     "failed": "The compiler stopped here with an error.",
     "empty": "No graph was captured from it.",
     "unfinished": "The end of this compile was not recorded, so its result is unknown.",
@@ -47,7 +47,7 @@ def frame_detail(f: Frame, places: Places) -> Detail:
               for label, id in others if id in places.frames),
             ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
             *((label, "✂ " + shorten(places.code(b), 60), b.id)
-              for label, b in (("after break", before), ("because of", cause)) if b is not None),
+              for label, b in (("after break", before), ("at break", cause)) if b is not None),
             ("receives", shorten(", ".join(f.resume.locals), 200) if f.resume and f.kind == "resume" else "", ""),
             ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
             ("guards", f.guard_count, ""),
@@ -119,8 +119,8 @@ def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
                 why = f"in the `try` at {places.at(block.file, block.line, block.cell)}"
             elif not more:
                 why = compiler_text(cause.type or cause.reason, 200)
-            at = places.at(cause.file, cause.line, cause.cell)
-            why = f"because of the break at {at}" + (f": {why}" if f.status == "skipped" or more else "")
+            at = f"the break at {places.at(cause.file, cause.line, cause.cell)}"
+            why = f"{'at' if is_beside(cause, [f]) else 'because of'} {at}" + f": {why}" * (f.status == "skipped" or more)
         sign = "…" if f.status == "unfinished" else "–"
         out += terminal.wrap(f"{sign} {f.status} frame {places.name(f)} at {places.frame(f)}: {why}", "", 3, "soft")
     out += [terminal.paint(f"… and {plural(len(frames) - most, 'more frame')}", "soft")] if len(frames) > most else []

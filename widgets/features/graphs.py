@@ -187,7 +187,7 @@ def graph_run_words(run: GraphRun) -> str:
     """The result of a run: `On CPU, 2 threads: eager 520 µs, inductor 93 µs a call, 5.6 times as fast`."""
     words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
     if run.compiled_seconds is None:
-        return f"{words} a call; {run.backend} could not compile it"
+        return f"{words} a call; {run.backend} could not run it"
     words += f", {run.backend} {time_text(run.compiled_seconds)} a call"
     if run.speed_up is None:
         return words

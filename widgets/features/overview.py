@@ -46,11 +46,11 @@ _TYPES = {
 OWN_STATE = "where the compiled function itself changes it, change and read it outside, or, in tensor arithmetic, use a tensor"
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
-    "size": ("another size", "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
+    "size": ("another size", "where input sizes vary between calls, try `mark_dynamic`"),
     "value": ("another value",
         "a number in arithmetic with tensors can be a tensor; what the compiled function itself changes, change and read "
         "outside; any other value may need a version of its own"),
-    "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
+    "stride": ("another memory layout", "give it the same layout in each call"),
     "global state": ("a global setting of torch changed",
         "keep grad mode, autocast and whatever else differs the same in each call"),
     "freed": ("a new object each time",

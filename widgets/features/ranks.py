@@ -74,7 +74,7 @@ def _named_or_counted(numbers: Sequence[int]) -> str:
 def counts(report: Report) -> str:
     """What the ranks of a group compiled: `2 graphs · 1 graph break · 0 skipped`."""
     s = report.summary
-    return f"{plural(s.graphs, 'graph')} · {breaks(s)} · {s.skipped} skipped"
+    return f"{plural(s.graphs, 'graph')} · {breaks(s)}" + f" · {s.skipped} skipped" * bool(s.skipped or not s.cached)
 
 
 def difference_title(report: RanksReport, difference: Difference) -> str:

@@ -64,8 +64,8 @@ def flag_words(b: Break, places: Places) -> str:
 
 
 def is_error_anyway(b: Break) -> bool:
-    """Whether torch raises the error there whatever the flags, as where an operation fails that is traced."""
-    return b.outcome == "raised" and b.type.endswith("when making fake tensor call")
+    """Whether torch raises the error there whatever the flags: an operation fails that is traced, or a `torch.cond` breaks."""
+    return b.outcome == "raised" and (b.type.endswith("when making fake tensor call") or "captured completely" in b.reason)
 
 
 def forbidden_by(b: Break, places: Places) -> str:

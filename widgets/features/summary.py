@@ -54,7 +54,7 @@ def headline_parts(report: Report) -> list[str]:
     unplaced = f" and {s.unknown_breaks} at {where}" if s.breaks and s.unknown_breaks else ""
     extra = sum(run.recompiles for run in report.inputs or ())
     parts = [plural(s.graphs, "graph"), breaks(s) + allowed + unplaced, plural(s.resumes, "resume function")]
-    parts += [f"{s.skipped} skipped"]
+    parts += [f"{s.skipped} skipped"] * bool(s.skipped or not s.cached)  # what cached code skips is unknown
     parts += [plural(s.recompiles, "recompile")] if s.recompiles else []
     parts += [f"{extra} more for --inputs" if s.recompiles else f"{plural(extra, 'recompile')} for --inputs"] if extra else []
     parts += ["recompile limit reached"] * any(r.refused_by and r.frame not in report.of_inputs for r in report.recompiles)
@@ -70,9 +70,9 @@ def headline_parts(report: Report) -> list[str]:
 
 
 def breaks(s: Summary) -> str:
-    """The number of graph breaks at known places: `2 graph breaks`, or `graph breaks unknown`."""
+    """The number of graph breaks at known places: `2 graph breaks`, or `graph breaks unknown`, or the least number."""
     is_unknown = not s.breaks and (s.cached or s.unknown_breaks)  # the breaks of cached code are unknown: never "no breaks"
-    return "graph breaks unknown" if is_unknown else plural(s.breaks, "graph break")
+    return "graph breaks unknown" if is_unknown else "at least " * bool(s.cached) + plural(s.breaks, "graph break")
 
 
 def name(report: Report) -> str:
@@ -287,7 +287,7 @@ def _first_words(words: CauseWords, report: Report) -> str:
     reached = f", reached from {where.at(own.file, own.line, own.cell)}" if (own := own_caller(b)) else ""
     more = f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
-    has_flags = report.settings and not report.settings.get("fix")  # what is only observed has none
+    has_flags = report.settings and not (report.settings.get("fix") or cause.by_design)  # what is only observed has none
     tries = f"; `--fix`, or fix=True, looks for a change that holds{library}" if has_flags else ""
     what = words.title.removesuffix(".") + (f" ({time_text(cause.seconds)} a call)" if cause.seconds else "")
     return f"at {at} ({package(b.file) or 'your code'}{reached}){more}, {what}: {lower_first(fix)}{tries}."
@@ -302,7 +302,8 @@ def _nothing(report: Report, *, is_asked: bool) -> str:
     facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
     facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
     unless = ", unless a graph break that the program asks for is not meant" * is_asked
-    return f"nothing{unless}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
+    what = "look into the error" if "stopped by an error" in headline_parts(report) else f"nothing{unless}"
+    return f"{what}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 
 def _slower(report: Report, profile: Profile) -> str:

@@ -411,7 +411,7 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
     run = explain(mapped, backend="eager")(X).run_graph("g0", backend="refuses_all", calls=1)
     assert run.compiled_seconds is None
     assert run.speed_up is None
-    assert run.notes == ["refuses_all could not compile the graph on its own: RuntimeError: not this one"]
+    assert run.notes == ["refuses_all could not run the graph on its own: RuntimeError: not this one"]
     assert run.ops
 
 

@@ -11,7 +11,7 @@ from samples import loop, nested, one_break
 from dynascope.compiler.report import Break, Counts, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
-from dynascope.widgets.features.breaks import advice, outcome_words, reasons
+from dynascope.widgets.features.breaks import MOVES, advice, outcome_words, reasons
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
@@ -131,6 +131,8 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
         ({"fullgraph": False, "error_on_graph_break": True}, "error_on_graph_break is on here:"),
         ({"error_on_graph_break": False, "hints": ["Use the same shapes."]}, "Use the same shapes."),
         ({"fullgraph": True, "type": "RuntimeError when making fake tensor call", "hints": ["Pad it."]}, "Pad it."),
+        ({"reason": "This operator doesn't work unless it is captured completely", "hints": ["Pad it."]}, "Pad it."),
+        ({"fullgraph": True, "error": "KeyError: 'k'", "hints": ["Pad it."]}, "Pad it."),
         ({"outcome": "skipped", "allowed": True}, "Nothing to do"),
     ],
 )
@@ -168,6 +170,12 @@ def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
     r = loop()
     b = r.breaks[1]
     assert "(the whole frame runs eagerly)" in to_text(r, colour=False, width=100)  # its own
+    assert any(step.startswith(MOVES) for step in advice(r, b))
+    (skipped,), reason = [f for f in r.frames if f.stopped_by == b.id], "torch.compile does not support sparse Tensors"
+    told, skipped.reason = skipped.reason, reason  # it is skipped also without the break
+    assert "at the break at In[3]:11: torch.compile" in to_text(r, colour=False, width=100)
+    assert not any(step.startswith(MOVES) for step in advice(r, b))
+    skipped.reason = told
     b.function = "deep_inside"
     assert "(decode runs eagerly)" in to_text(r, colour=False, width=100)
     b.hits.append(Hit(frame="f3", line=15, outcome="skipped"))  # its code before the break is compiled
@@ -233,6 +241,9 @@ def test_a_break_by_design_is_not_what_to_do_first() -> None:
     r.breaks = [*r.breaks, own, replace(r.breaks[0], id="b8", type="Unsupported context manager")]
     assert [cause.breaks for cause in causes(r)] == [["b8"], ["b0"], ["b9"]], "what is to be left is last"
     assert advice(r, r.breaks[0])[0].startswith("The program asks for it: remove the `torch._dynamo.graph_break()` call")
+    for r.breaks, searches in (([own], False), (r.breaks[2:], True)):
+        r.settings, r.trials = {"backend": "eager"}, [Trial(breaks=1)]
+        assert ("`--fix`" in to_text(r, colour=False)) is searches, "no change is looked for where none is meant"
 
 
 def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:

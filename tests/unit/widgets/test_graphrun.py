@@ -34,7 +34,7 @@ def part(report: Any, graph: str, key: str) -> Any:
             {"compiled_seconds": 1e-3, "speed_up": 2.0, "eager_spread": [1e-3, 4e-3], "compiled_spread": [0.5e-3, 2e-3]},
             "inductor 1.0 ms a call, no clear difference",
         ),
-        ({}, "a call; inductor could not compile it"),
+        ({}, "a call; inductor could not run it"),
     ],
 )
 def test_the_verdict_in_words(facts: dict[str, Any], words: str) -> None:

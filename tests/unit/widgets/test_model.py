@@ -169,6 +169,10 @@ def test_cached_code_is_not_said_to_have_no_breaks() -> None:
     assert ["", "graph breaks unknown"] in model["counts"]
     assert [fact[:2] for fact in model["details"]["g0"]["facts"]] == [["operations", "unknown"], ["frame", "f (0/0)"]]
     assert model["first"] == "f0"
+    assert "skipped" not in model["headline"], "nor is it known whether it leads to a skipped frame"
+    report = samples.one_break()
+    report.summary.cached = 1
+    assert "at least 1 graph break · 1 resume function · 1 cached" in view_model(report)["headline"]
 
 
 def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:
@@ -184,7 +188,7 @@ def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:
 def test_a_failed_resume_function_is_not_blamed_on_the_break_that_it_follows() -> None:
     facts = view_model(samples.regions())["details"]["f3"]["facts"]
     assert ["after break", "✂ torch._dynamo.graph_break()", "b1"] in facts
-    assert ["because of", "✂ print(x)", "b2"] in facts
+    assert ["at break", "✂ print(x)", "b2"] in facts
 
 
 def test_links_lead_to_web_pages_only() -> None:

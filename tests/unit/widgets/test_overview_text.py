@@ -188,7 +188,7 @@ def test_what_else_was_tried_in_vain_is_not_advised(report: Report) -> None:
     assert alike["fix"] == f"choose (tried: verified for 1 of {len(alike['places'])})"
     report.frame(report.recompiles[4].frame).symbols = [Symbol(name="s0")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
-    assert again["fix"] == "where input sizes vary between calls, try `dynamic=True` or `mark_dynamic`"  # one serves for all
+    assert again["fix"] == "where input sizes vary between calls, try `mark_dynamic`"  # one serves for all
     report.recompiles[4].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="1", actual="2")
     assert CauseWords(Places(report), causes(report)[-1]).title == "log had length 1 when it was compiled, and has 2 now"
     report.recompiles[3].failed_guards[0] = of.FailedGuard(kind="length", source="log", before="2", actual="1")
@@ -256,7 +256,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains(report: Report) -> 
     report.fixes[0].removes = []
     said = "look into 3 of 4 recompiles: another size, such as x: 2, then 3"
     (size,) = report.frame(report.recompiles[2].frame).symbols = [Symbol(name="s0")]
-    assert advice(report)["first"].startswith(f"{said}; where input sizes vary between calls, try `dynamic=True`")
+    assert advice(report)["first"].startswith(f"{said}; where input sizes vary between calls, try `mark_dynamic`")
     size.dynamic = "setting"
     assert advice(report)["first"] == f"{said}.", "they are dynamic already"
     size.dynamic, size.constraints = "unknown", [of.Constraint(expression="Eq(s0, 3)")]
@@ -514,6 +514,9 @@ def test_what_is_wrong_without_a_cause_is_said() -> None:
     report = with_all_cached(model())
     report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
     assert advice(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
+    report.error = of.Failure(type="KeyError", message="k", origin="user")
+    assert advice(report)["first"].startswith("look into the error: no graph break, no recompile; 1 frame failed")
+    report.error = None
     report.breaks = [replace(b, allowed=True) for b in model().breaks]
     report.summary.breaks, report.summary.unexpected = 6, 0
     report.trials = [Trial(breaks=6), Trial(settings={SCALARS: True}, breaks=0, removes=[b.id for b in report.breaks])]
