@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Sequence
-from itertools import dropwhile
+from collections.abc import Iterator
 
 from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.events import Location, RecordingFacts
-from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, label, message_of
+from dynascope.compiler.report import Failure, FlagOrigin, Report, label, message_of
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, module_of, origin
@@ -26,8 +25,8 @@ _RAISED_BY_GRAPHS = (
     "AcceleratorError",
 )  # fmt: skip
 _NO_TRY = (
-    "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
-    "catch such errors"
+    "does not catch errors of its operations in a graph: compiled code runs a graph without it. If it has to catch such "
+    "errors, keep the whole `try` out of the graph; for torch.compile, in a function under torch.compiler.disable."
 )
 _SHARED_GRAPH = (
     "if eager code does not raise this: two calls of backward() need different graphs, because the first frees all that its "
@@ -66,8 +65,7 @@ def _remarks(report: Report, old_functions: list[lines.OldFunction]) -> Iterator
         yield f"error_on_graph_break(False) at {place} has no effect here: fullgraph=True wins over it."
     for file in dict.fromkeys(f.file for f in old_functions):
         names = ", ".join(dict.fromkeys(f.name for f in old_functions if f.file == file))
-        why = f"{label(file, None)} has changed since it was first loaded"
-        yield f"{why}: line numbers of {names} are of the code in memory, not of the file."
+        yield f"line numbers of {names} are of the code in memory, which is not the code of {label(file, None)} as it is now."
     if (unknown := report.summary.unknown_breaks) > 0:
         were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
         yield f"{were} known only from a resume function: no record gives the place and the reason"
@@ -75,19 +73,13 @@ def _remarks(report: Report, old_functions: list[lines.OldFunction]) -> Iterator
 
 def annotate_tries(report: Report, facts: RecordingFacts) -> None:
     """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
-    error = report.error
-    kinds = [kind.__name__.lstrip("_") for kind in type(facts.error).__mro__]  # torch.linalg.LinAlgError is a _LinAlgError
-    compiled = {(f.file, user_name(f.code_name)) for f in report.frames if f.status == "compiled"}
-    inside = dropwhile(lambda call: (call.file, call.function) not in compiled, error.calls if error is not None else [])
-    escaped = _try_of([*inside], kinds) if error is not None and error.in_graph else None
-    if error is not None and escaped is not None:
-        report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
-    nodes = ((n, g.frame) for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
-    places = dict.fromkeys((n.file, n.line, report.frame(frame).code_name) for n, frame in nodes)
-    calls = (Location(file, line, name).entry(facts.cell_of) for file, line, name in places if file and line)
-    for found in dict.fromkeys(_try_of([call], _RAISED_BY_GRAPHS) for call in calls):
-        if found not in (None, escaped):
-            report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
+    nodes = (n for g in report.graphs if not report.frame(g.frame).code_name.startswith("<") for n in g.nodes)
+    places = dict.fromkeys((n.file, n.line) for n in nodes if n.op.startswith("call_"))
+    # what is around a lambda, a generator or a comprehension need not be around its calls
+    own = ((file, n) for file, n in places if file and n and is_users(file) and not lines.statement_at(file, n, "lambda"))
+    for file, first in dict.fromkeys((file, lines.statement_at(file, n, *_RAISED_BY_GRAPHS)) for file, n in own):
+        if first is not None:
+            report.notes.append(f"the `try` at {label(file, facts.cell_of(file))}:{first} {_NO_TRY}")
 
 
 def annotate_error(report: Report, error: BaseException, cell_of: lines.CellResolver, operation: list[Location]) -> None:
@@ -152,13 +144,3 @@ def _of_inductor(report: Report, at: Location, within: Location) -> list[Locatio
         return []
     [(file, line)] = places
     return [Location(file, line, (lines.function_at(file, line) or ("", 0, 0))[0].rpartition(".")[2])]
-
-
-def _try_of(calls: list[StackEntry], errors: Sequence[str]) -> str | None:
-    """The place of the innermost `try` around these calls, of the user's, that catches one of these errors.
-
-    What is around a lambda or a comprehension need not be around its calls.
-    """
-    named = (call for call in reversed(calls) if is_users(call.file) and not call.function.startswith("<"))
-    around = ((call, lines.statement_at(call.file, call.line, *errors)) for call in named)
-    return next((f"{label(call.file, call.cell)}:{line}" for call, line in around if line is not None), None)

@@ -320,12 +320,14 @@ class _ReportBuilder:
                 rest = "".join(lines.file_lines(frame.file)[frame.line - 1 : frame.end_line])
                 may_differ = frame.kind == "function" or early or (is_sole and re.search(r"\b(if|for|while)\b", rest))
                 if later > 0 and may_differ and self.links.caller(record, frame)[0] == "":
-                    it, where, only = "it", ", if it is reached", ""
+                    what, it, where, only = _what(frame), "it", ", if it is reached", ""
                     if frame.kind == "function":
                         it, where, only = "a function", "", " Call it only where there is something to compile."
+                        # classes that inherit a `forward` share its code
+                        what = frame.qualname if frame.qualname and is_users(frame.file) else frame.name
                     self.result.notes.append(
-                        f"{_what(frame)} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch "
-                        f"runs {it} eagerly, whatever it is given, as in {plural(later, 'later call')}{where}. What it calls "
+                        f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch may "
+                        f"run {it} eagerly, whatever it is given, here in {plural(later, 'later call')}{where}. What it calls "
                         f"may still be compiled.{only}"
                     )
         if frame.kind != "resume":
@@ -339,11 +341,9 @@ class _ReportBuilder:
         line = self.breaks.named_line(record)
         at = f" at {label(line.file, line.cell)}:{line.line}" if line is not None else ""
         why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
-        again = "" if record.recompile_text is None else " again"
-        was = "were" if frame.kind == "statements" else "was"
         wraps = in_torch(frame.file) and any(f.parent == frame.id and f.status == "compiled" for f in self.result.frames)
         what = "torch's wrapper around " * wraps + _what(frame)
-        self.result.notes.append(f"{what} {was} not compiled{again}, and ran eagerly; {why}")
+        self.result.notes.append(f"a compile of {what} failed, and that call ran eagerly; {why}")
 
     def failure(self, record: CompileRecord, frame: Frame) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""

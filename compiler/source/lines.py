@@ -130,7 +130,7 @@ class _Parsed:
     #: catches also (name of the error, first line, first line of the body, last line of the body)
     #: what a condition decides, as (kind, first line, first and last line of the condition): "break", a `while` or an `if` of
     #: which a side ends with `break` or, in a loop, with `return`; "raise", an `if` of which one ends with `raise`; "item", an
-    #: `if` or `while` that depends on `x.item()`
+    #: `if` or `while` that depends on `x.item()`; and ("lambda", first line, first line, last line) of code that runs elsewhere
     statements: list[tuple[str, int, int, int]]
 
 
@@ -168,6 +168,8 @@ def _parse(lines: list[str]) -> _Parsed:
             names, last = (ast.unparse(e).rpartition(".")[2].lstrip("_") for e in errors), n.body[-1].end_lineno or n.lineno
             parsed.statements.append(("try", n.lineno, n.body[0].lineno, end))
             parsed.statements.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
+        if isinstance(n, (ast.Lambda, ast.GeneratorExp)):
+            parsed.statements.append(("lambda", n.lineno, n.lineno, end))
         if isinstance(n, (ast.For, ast.While)):
             in_loops.update(own_statements(n.body))
         if isinstance(n, (ast.If, ast.While)):
@@ -205,7 +207,7 @@ def statement_at(file: str, line: int, *names: str) -> int | None:
     """The first line of the innermost `try` around a line, or of the `if` or `while` whose condition is there, in its function.
 
     `names`: "try"; or those of errors, for a `try` that catches one of them, if the line is in its body; or kinds of `if` and
-    `while`, as in `_Parsed`.
+    `while`, as in `_Parsed`; or "lambda", for a lambda or a generator expression around the line.
     """
     function = function_at(file, line)
     since = function[1] if function is not None else 0

@@ -55,7 +55,7 @@ _GUARDS = {
         "keep grad mode, autocast and whatever else differs the same in each call"),
     "freed": ("a new object each time",
         "make it once, and use it in each call, or, if it is a method of a list or dict that changes, call it outside of the "
-        "compiled code: each new object gets a version of its own"),
+        "compiled code: a version is for one object alone"),
 }  # fmt: skip
 _FIRST_CALL = "gone when the same calls are repeated"
 #: what to do about them; whether it helps depends on calls that nobody has made yet

@@ -57,6 +57,10 @@ class Places:
             for file, line, end, name in met:
                 if name and "." in name:
                     self._qualified[file, name.rpartition(".")[2]][line, end or line, name] = None
+        #: frame -> its name, and those of the earlier versions of its code: modules of several classes may run the same code
+        self.names: dict[str, dict[str, None]] = {}
+        for f in report.frames:
+            self.names[f.id] = {**self.names.get(f.recompile_of or "", {}), self.name(f): None}
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""

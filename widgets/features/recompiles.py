@@ -37,7 +37,7 @@ _GUARDS = {
     "device": "{source} was on another device",
     "not a tensor": "{source} is of another class now: {now}",  # Parameter, for example, after a plain tensor
     "type": "{source} had another type",
-    "object": "{source} was another object: each object that is used there gets a version of its own",
+    "object": "{source} was another object when it was compiled: that version is for it alone",
     "length": "{source} had length {before} when it was compiled, and has {length} now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "missing": "{source} was there when it was compiled, and is not now",
@@ -49,7 +49,7 @@ _GUARDS = {
     "requires_grad": "{source} required {gradient} gradient before, and {does} now",
     "global state": "a global setting of torch changed{state}",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
-    "freed": "{source} was another object, now gone, when it was compiled: each new object gets a version of its own",
+    "freed": "{source} was another object, now gone, when it was compiled: that version was for it alone",
     "expression": "this guard failed: {text}",
     "unknown": "a guard failed",
 }
@@ -86,7 +86,7 @@ def guard_words(guard: FailedGuard) -> str:
     if guard.kind == "missing" and not source.endswith("]"):  # torch looks into one dict, not for the attribute
         words += ", or is None or kept elsewhere"
     if guard.kind == "value" and ".param_groups[" in source and source.endswith("['lr']"):  # an optimizer's
-        words += "; a learning rate that is a float tensor may change without a recompile"
+        words += "; as a float tensor, where the optimizer takes one, it may change without a recompile"
     if guard.kind == "tensor class":
         before, now = (frozenset(re.findall(r"\w+", text or "")) for text in (guard.before, guard.now))
         words += ": " + ", ".join(f"{key} only {'now' if key in now else 'before'}" for key in sorted(before ^ now))
@@ -149,20 +149,19 @@ def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
 
 def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     frame, limit, refused = places.frames.get(recompile.frame), recompile.limit, recompile.refused_by is not None
-    name, id, took = recompile.frame, "", ""
+    name, id, took, others = recompile.frame, "", "", list[str]()
     count = recompile.entries
     versions = "" if count is None else plural(count, "version") if limit is None else f"{count} of {plural(limit, 'version')}"
     if frame is not None:
         name, id = places.name(frame), f" {frame.compile_id}" if frame.compile_id else ""
+        others = [other for other in places.names.get(recompile.of or "", ()) if other != name]
         took = seconds(frame.compile_seconds) if frame.compile_seconds is not None and not refused else ""
         if frame.status in ("skipped", "empty") and not refused and frame.reason:
-            versions = "no new version: it runs eagerly from now on"
-        if versions and is_wrapper(frame):
-            others = {places.name(f): None for f in places.report.frames if (f.file, f.line) == (frame.file, frame.line)}
-            shared = ", ".join(capped([other for other in others if other != name], 3))
-            versions += f", which it shares with {shared}" if shared else ""
-    # the number counts calls of the outermost compiled function: said of that alone, not of a wrapper that others share
-    is_own = frame is not None and not (frame.parent or frame.continues or is_wrapper(frame))
+            versions = "no new version"
+        elif versions and others:
+            versions += f", which it shares with {', '.join(capped(others, 3))}"
+    # the number counts calls of the outermost compiled function: said of that alone, not of code that others share
+    is_own = frame is not None and not (frame.parent or frame.continues or others or is_wrapper(frame))
     called = [f"call {recompile.call}"] if recompile.call and is_own else []
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
@@ -171,8 +170,7 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
         setting = recompile.refused_by if limit is None else f"{recompile.refused_by} = {limit}"
-        does = "run eagerly" if frame is None or frame.status != "failed" else "raise an error"  # as fullgraph does
-        title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now {does}"
+        title = f"{name} has reached the recompile limit ({setting}): no new version"
         title += f" (first at {place})" if place else ""
     return {
         "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),

@@ -21,8 +21,8 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: L['options']['lr'] == 'low'", "options['lr'] was 'low' when it was compiled, and is not now"),
         (
             "0/0: L['self'].param_groups[0]['lr'] == 0.1",
-            "self.param_groups[0]['lr'] was 0.1 when it was compiled, and is not now; a learning rate that is a float tensor "
-            "may change without a recompile",
+            "self.param_groups[0]['lr'] was 0.1 when it was compiled, and is not now; as a float tensor, where the "
+            "optimizer takes one, it may change without a recompile",
         ),
         ("0/0: L['s'] == 'a  # b'     # def f(x, s):", "s was 'a  # b' when it was compiled, and is not now"),
         # no values, but expressions
@@ -71,7 +71,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
-            "mode was another object: each object that is used there gets a version of its own",
+            "mode was another object when it was compiled: that version is for it alone",
         ),
         ("1/0: ___stack0 == 3.0  # x*n", "(value 1 passed on at the break) was 3.0 when it was compiled, and is not now"),
         ("0/2: 96 == (2*L['x'].size()[0])", "this guard failed: 96 == (2*x.size()[0])"),
@@ -89,7 +89,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
         (
             "2/0: Cache line invalidated because L['self'] got deallocated",
-            "self was another object, now gone, when it was compiled: each new object gets a version of its own",
+            "self was another object, now gone, when it was compiled: that version was for it alone",
         ),
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",

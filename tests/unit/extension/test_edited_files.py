@@ -100,7 +100,7 @@ def test_a_function_that_was_edited_and_not_loaded_again_is_not_shown_with_other
     report = shell.report("%compile edited_module.g(x)")
     assert places(report) == [(15, "")]
     assert report.notes == [
-        "edited_module.py has changed since it was first loaded: line numbers of f are of the code in memory, not of the file."
+        "line numbers of f are of the code in memory, which is not the code of edited_module.py as it is now."
     ]
     assert excerpts_are_consistent(report)
     assert "there" not in str(report.to_dict())
