@@ -151,7 +151,7 @@ class Run:
         cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
             names = ", ".join(cached)
-            self.notes.append(f"traced before this recording, so its breaks are unknown: {names}; {self.trace_again}")
+            self.notes.append(f"ran as compiled before this recording, with unknown breaks: {names}; {self.trace_again}")
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 
@@ -213,7 +213,7 @@ class Run:
                 found = self.user_code(search.run)
             elif (report.breaks or report.summary.skipped) and not self.calls.refusals:
                 nothing = "what dynascope itself compiles has no graph break and no recompile"
-                why = nothing if self.calls.kept else "nothing that dynascope itself compiles was called"
+                why = nothing if self.calls.kept else "no call could be repeated"
                 found.notes.append(f"No change was tried: {why}")
             annotate_fixes(report, found, self.calls, cells)
             if found.again is not None and self.fix_own is None and not traces:

@@ -97,10 +97,10 @@ class DynascopeMagics(Magics):
             report = last()
         fixes = report.fixes_to_apply(conditional=conditional)
         if fixes is None:
-            raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
+            raise UsageError("the latest report has no fixes: run the cell with %%compile --fix")
         *others, file = [*fixes.cells] or [""]
         if not file:
-            print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
+            print(encodable(fixes_summary(report)) or "The latest report has no graph break to fix.")
             if not conditional and report.conditional_fix_set is not None:
                 print("%fix --conditional uses the fixes that hold under a condition, too")
         else:

@@ -34,11 +34,11 @@ class Diff:
     #: breaks of the earlier report that the later run did not meet: fixed, on a way that it did not take, behind its end, or in
     #: code that was compiled before it
     not_met: list[Break] = field(default_factory=list)
-    #: breaks that were not there before
+    #: breaks that the earlier run did not meet: not there, on a way that it did not take, or behind its end
     new: list[Break] = field(default_factory=list)
     #: (before, now) of breaks with another line number
     moved: list[tuple[Break, Break]] = field(default_factory=list)
-    #: (before, now) of breaks with another `outcome` or `allowed`
+    #: (before, now) of breaks with another `outcome`, or another known `allowed`
     changed: list[tuple[Break, Break]] = field(default_factory=list)
     #: counts that differ: name -> (before, now)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     return Diff(
         partial={name: why for name, why in partial.items() if why},
         not_met=not_met, new=[] if partial["before"] else new, moved=moved,
-        changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
+        changed=[(a, b) for a, b in [*same, *moved] if a.outcome != b.outcome or {a.allowed, b.allowed} == {True, False}],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
     )  # fmt: skip

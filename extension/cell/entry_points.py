@@ -108,7 +108,8 @@ class EntryPoints:
         None, too, for what the user compiles or keeps from the compiler.
         """
         if is_module(target):
-            if marks.is_compiled_in_place(target) or marks.inner_function(target) is not target:
+            is_own = marks.is_compiled_in_place(target) or marks.is_compiled(type(target).__call__)
+            if is_own or marks.inner_function(target) is not target or why_not_compilable(target):
                 return None
         else:
             inner: Any = inspect.unwrap(function) if type(function) is FunctionType else None

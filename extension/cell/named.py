@@ -41,7 +41,7 @@ class NamedTargets:
         #: number of calls of `off` without a matching `on`; calls nest if several threads are in compiled code at once
         self._times_off = 0
         self._lock = threading.RLock()  # a finalizer may enter compiled code at any moment
-        #: names whose latest object has been called
+        #: names of which an object has been called
         self.called: list[str] = []
         #: the latest object of each name, in its parts
         self.resolved: dict[str, tuple[Any, ...]] = {}
@@ -58,7 +58,6 @@ class NamedTargets:
         if list(map(id, parts)) == list(map(id, before)):
             return
         self.resolved[name] = parts
-        self.called = [other for other in self.called if other != name]
         if isinstance(value, type):
             value = inspect.getattr_static(value, "forward")
         target = parts_of(value)[-1]

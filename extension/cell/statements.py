@@ -52,7 +52,8 @@ from dynascope.compiler.source.syntax import bound_names, copied, dotted, genera
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
-_FRAME_READERS = ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
+_FRAME_READERS = ("locals", "globals", "vars", "dir", "eval", "exec", "super", "breakpoint")
+_IPYTHONS = ("get_ipython", "exit", "quit")
 #: in a trace `torch.compile` returns its argument, `set_stance` is refused, and the result of `re.compile` cannot be bound
 _NOT_IN_A_TRACE = ("compile", "set_stance")
 #: functions and methods that read values, to show them
@@ -120,7 +121,7 @@ class CellStatements:
         lines = "parts of " * shared + line_ranges(numbers)
         reasons = dict.fromkeys(part for _, reason, _ in noted for part in reason.split(", "))
         called = ", ".join(dict.fromkeys(name for *_, names in noted for name in names))
-        called = called and f"; what is called there ran under torch.compile: {called}"
+        called = called and f"; calls of {called} there went to torch.compile"
         return [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
 
     def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:
@@ -225,8 +226,8 @@ def _read_by_functions(statements: Sequence[ast.stmt], namespace: Namespace) -> 
 
     Functions are also found in the notebook's classes, in closures and below decorators.
     """
-    lambdas = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Lambda)]
-    names = {n.id for node in lambdas for n in ast.walk(node) if isinstance(n, ast.Name)}
+    lambdas = [ast.Expression(n) for s in statements for n in ast.walk(s) if isinstance(n, ast.Lambda)]
+    names = {name for node in lambdas for name in globals_used(compile(node, "", "eval"))}
     todo, seen = list(namespace.values()), set[int]()
     while todo:
         value = todo.pop()
@@ -308,7 +309,7 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
         return "del of a name"  # Dynamo does not trace the deletion of a global: it would skip the whole function
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        if node.id in _FRAME_READERS:
+        if node.id in _IPYTHONS or (node.id in _FRAME_READERS and node.id not in namespace):  # else, the user's own
             return "a magic or shell command" if node.id == "get_ipython" else f"{node.id}()"
         return "a DataLoader" if issubclass(type(namespace.get(node.id)), torch.utils.data.DataLoader) else None
     if not isinstance(node, ast.Call):

@@ -106,8 +106,7 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
         return "nothing was compiled: of what the cell defines, its own statements called nothing that is compiled by itself."
     name, kind = found[-1].name, found[-1].kind  # it may call those above
     what, call = (name, "(...)") if kind == "function" else (f"an instance of {name}", "(...)(x)")
-    advice = f"add a call, {name}{call}; -f {name} gives the compiler the calls that other code makes, too"
-    return f"nothing was compiled: no statement of the cell called {what} directly: {advice}."
+    return f"nothing was compiled: no statement of the cell called {what} directly: add a call, {name}{call}."
 
 
 # -- objects of a name ----------------------------------------------------------------------------
@@ -161,23 +160,22 @@ def why_not_compilable(value: Any) -> str | None:
     import torch
 
     value = underlying(value)
-    if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-        if getattr(value.forward, "__func__", value.forward) is not torch.nn.Module.forward:
-            return None
-        return "it has no `forward`, so it is never called: name a module inside it, or the class of these modules"
-    function = parts_of(value)[-1]
-    if marks.is_compiled(function):
+    is_module = isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module))
+    function = getattr(value.forward, "__func__", value.forward) if is_module else parts_of(value)[-1]
+    if marks.is_disabled(function):
+        return "it is kept out of the compiler by torch.compiler.disable"
+    if function is torch.nn.Module.forward or isinstance(value, torch.jit.ScriptModule):
+        return "it has no `forward` in Python: name other modules, or the class of these modules"
+    if is_module or marks.is_compiled(function):
         return None
     if isinstance(function, FunctionType):
-        if marks.is_disabled(function):
-            return "it is kept out of the compiler by torch.compiler.disable"
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             return "it is an async function"
         return "it is a generator" if inspect.isgeneratorfunction(function) else None
     if isinstance(value, type):
         return "it is a class, but not a subclass of nn.Module"
     if callable(value):
-        return f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
+        return f"it is a {type(value).__name__}: -f takes only Python functions, methods and modules"
     return f"it is a {type(value).__name__}, not a function, method or nn.Module"
 
 

@@ -113,6 +113,8 @@ def run_page(
     result.cells = len(started)
     for index in started[:-1] if result.problems else started:
         result.problems += _compare(page, work, index, compares and page.stores_outputs)
+    is_updatable = all(problem.updatable for problem in result.problems)  # else, no problem of the page is
+    result.problems = [replace(problem, updatable=is_updatable) for problem in result.problems]
     if compares and not page.stores_outputs:
         update_it = f"dynascope test --update {shlex.quote(str(path))}"
         result.notes.append(f"nothing was compared: it has no stored outputs ({update_it} stores them)")

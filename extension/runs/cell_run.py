@@ -220,8 +220,8 @@ class CompiledCell:
         finally:
             self.run.compiled.extend(map(user_name, self.run.recording.called))
             self.run.notes.extend(statements.notes())
-            if not self.run.compiled:
-                why = "the cell's statements ran uncompiled, and called no module or function of yours that can be compiled"
+            if not self.run.compiled and not self.run.recording.has_graphs:
+                why = "the cell's statements ran uncompiled, and called nothing directly that %%compile compiles"
                 self.run.notes.append(f"nothing was compiled: {why}.")
 
     def _run_definitions(self, defined: list[Definition], entry_points: EntryPoints) -> Any:
@@ -229,16 +229,17 @@ class CompiledCell:
         try:
             value = cells.run_statements(self.shell, self.cell, entry_points, entry_points.register)
         finally:  # those that the cell compiled itself have a note of their own
-            refused = [d for d in defined if d.refused is not None and not marks.is_compiled(self.namespace.get(d.name))]
-            left = [d for d in refused if (self.cell.file, d.name) not in hook_installer.HOOKS.traced]
+            left = [d for d in defined if d.refused and (self.cell.file, d.name) not in hook_installer.HOOKS.traced]
+            values = ((d, self.namespace.get(d.name)) for d in left)  # torch.compile of a class compiles its `__call__`
+            left = [d for d, v in values if not marks.is_compiled(v.__call__ if isinstance(v, type) else v)]
             notes += [f"{d.name} is not compiled by itself: it is {d.refused}." for d in left]
         if users_own:
             return value
         names, called = entry_points.uncompiled, entry_points.called
         if names:
-            options = " ".join(f"-f {name}" for name in (*called, *names))
-            ran = f"{', '.join(names)} ran eagerly, called by the cell's own statements"
-            notes.append(f"{ran}: to compile {'them' if len(names) > 1 else 'it'}, use {options}.")
+            options = " ".join(f"-f {name}" for name in (*called, *names) if name.partition(".")[0] in self.namespace)
+            calls = f"calls of {', '.join(names)} in the cell's own statements did not go to torch.compile"
+            notes.append(f"{calls}: with {options}, they do.")
         elif not called and not self.run.recording.has_graphs:  # else what was called has nothing to compile, or breaks
             notes.append(why_nothing_ran(defined, self.namespace))
         return value

@@ -156,6 +156,8 @@ def test_planted_faults_are_named(stored: Path, fault: str) -> None:
     assert detail in texts[0]
     assert source.splitlines()[0] in texts[0]
     assert ("dynascope test --update" in texts[0]) == (fault != "a time-out")
+    edit(stored, 5, "undefined_name")  # then, the page cannot be updated
+    assert "--update" not in "".join(map(str, run_page(stored).problems))
 
 
 def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(stored: Path) -> None:

@@ -18,7 +18,7 @@ _COUNTS = {
 }  # fmt: skip
 #: how the notes of a check begin
 CHECK = "check: "
-_KINDS = ("not_met", "new", "moved", "changed")
+_KINDS = {"not_met": "not met", "new": "newly met", "moved": "moved", "changed": "changed"}
 
 
 class CheckPart(TypedDict):
@@ -99,12 +99,12 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     words = "{0} {why}: a break that it does not have is not known to be {1}"
     partial = [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
     told = Counter((b.file, b.line) for b in [*diff.new, *diff.not_met, *(now for _, now in diff.changed + diff.moved)])
-    lines = [*partial, *(f"new: {_line(b, told)}" for b in diff.new), *(f"not met: {_line(b, told)}" for b in diff.not_met)]
+    lines = [*partial, *(f"{_KINDS[k]}: {_line(b, told)}" for k in ("new", "not_met") for b in getattr(diff, k))]
     changed = [(now, _outcome(now, before), _outcome(before, now)) for before, now in diff.changed]
     lines += [f"now {is_now}: {_line(now, told)} (before: {was})" for now, is_now, was in changed]
     lines += [f"moved: {_line(now, told)} (before: line {before.line})" for before, now in diff.moved]
     lines += [words for name, words in counts.items() if name != "breaks"]
-    parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
+    parts = [f"{len(changed)} {words}" for kind, words in _KINDS.items() if (changed := getattr(diff, kind))]
     return {
         "lines": lines or [_SAME],
         "summary": " · ".join(parts or counts.values()) or ("not all is known" if partial else _SAME),
@@ -114,7 +114,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
 
 def _outcome(broken: Break, other: Break) -> str:
     """The outcome of a break, and whether it is allowed, as far as they are not those of the other one."""
-    allowed = ["allowed" if broken.allowed else "not allowed"] * (bool(broken.allowed) != bool(other.allowed))
+    allowed = ["allowed" if broken.allowed else "not allowed"] * ({broken.allowed, other.allowed} == {True, False})
     return " and ".join([broken.outcome] * (broken.outcome != other.outcome) + allowed)
 
 
@@ -130,7 +130,7 @@ def unmet(report: Report, expected: Expectation) -> str:
     frames, lines = [f for f in report.frames if f.id not in added], list[str]()
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
-        return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: only --check, or check=True, does"])])
+        return "\n  ".join(["expected check=agrees", *(found or ["no check was made: --check, or check=True, asks for one"])])
     if name in ("breaks", "unexpected"):
         told = Counter((b.file, b.line) for b in report.own_breaks)
         lines = [f"{_line(b, told)} ({b.type})" for b in report.own_breaks if name == "breaks" or b.allowed is not True]
@@ -146,7 +146,7 @@ def unmet(report: Report, expected: Expectation) -> str:
             lines.append(f"{g.id} in {places.name(report.frame(g.frame))}{' at ' * bool(at)}{at}, {ops}")
         statuses = {f.status for f in frames} - {"ignored"}
         if not lines and statuses <= {"empty"}:
-            lines = ["nothing that ran has an operation to compile", *report.notes]
+            lines = ["no graph was made of the code that ran", *report.notes]
     else:
         lines = [f"{_at(f)} {places.name(f)} ({f.reason or name})" for f in frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0

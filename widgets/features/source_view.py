@@ -148,12 +148,15 @@ def ways(places: Places) -> dict[str, Way]:
 def _states(places: Places, graphs: dict[Key, list[int]], breaks: dict[Key, list[Break]]) -> dict[Key, tuple[str, str, str]]:
     """For each line with a break, a graph or code not compiled: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
+    # by line, where the innermost compiled frame begins: it may be another version of the code, or a function inside it
+    compiled = sorted((f for f in places.report.frames if f.status in ("compiled", "cached")), key=lambda f: f.line)
+    captured = {(f.file, number): f.line for f in compiled for number in range(f.line, places.end_of(f) + 1)}
     for status, words in _STATES.items():  # the last one that fits a line is shown
         for frame in reversed([f for f in places.report.frames if f.status == status and not is_at_limit(f)]):
             lines, reason = places.lines(frame.file), f"{words}: {shorten(frame.reason or 'reason unknown', 300)}"
             first = frame.line if frame.kind in ("resume", "statements") else frame.line + 1
             for number in range(first, places.end_of(frame) + 1):
-                if lines.get(number, "").strip():
+                if lines.get(number, "").strip() and captured.get((frame.file, number), 0) < frame.line:
                     states[frame.file, number] = (status, reason, frame.id)
     for key, numbers in graphs.items():
         states[key] = ("graph", f"captured in graph {listed(sorted({*numbers}), 6)}", places.report.graphs[min(numbers)].id)

@@ -25,9 +25,9 @@ def test_not_met_new_and_moved_breaks_are_told_apart() -> None:
     assert [b.source for b in difference.not_met] == ["y.item()"]
     assert [b.source for b in difference.new] == ["save(x)"]
     assert [(a.line, b.line) for a, b in difference.moved] == [(2, 4)]
-    assert difference.summary == "1 not met · 1 new · 1 moved"
+    assert difference.summary == "1 not met · 1 newly met · 1 moved"
     assert difference.to_dict()["lines"] == [
-        "new: In[1]:12 save(x)", "not met: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
+        "newly met: In[1]:12 save(x)", "not met: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
     ]  # fmt: skip
     two = Report(breaks=[found(2, "log(x); log(x)", column=c) for c in (0, 8)])
     assert Report(breaks=[found(9, "y")]).diff(two).lines[1:] == [f"not met: In[1]:2:{c} log(x); log(x)" for c in (1, 9)]
@@ -53,6 +53,7 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     refused = Report(breaks=[found(2, "print(x)", "raised")])
     assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: not allowed)"]
     assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(before).lines == ["the same graph breaks and counts"]
+    assert Report(breaks=[found(2, "print(x)", allowed=None)]).diff(allowed).lines == ["the same graph breaks and counts"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
     assert refused.diff(allowed).lines == ["now raised and not allowed: In[1]:2 print(x) (before: resumed and allowed)"]
     skipped = Report(breaks=[found(2, "print(x)", "skipped", allowed=True)])
@@ -64,7 +65,7 @@ def test_without_any_graph_an_expectation_says_that_nothing_was_compiled() -> No
         Report(notes=["nothing was compiled: add a call"]).expect("breaks<=1,recompiles=0")
     Report().expect("graphs=0,breaks=0")
     report = explain(lambda number: number, backend="eager")(torch.ones(1))
-    with pytest.raises(AssertionError, match=r"found 0\n  nothing that ran has an operation to compile$"):
+    with pytest.raises(AssertionError, match=r"found 0\n  no graph was made of the code that ran$"):
         report.expect(graphs=1)
 
 

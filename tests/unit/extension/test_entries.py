@@ -82,6 +82,7 @@ def test_region_decorator_is_an_entry_point(shell, decorator):
     assert report.error is None
 
 
+NOT_GIVEN = "calls of {} in the cell's own statements did not go to torch.compile: with {}, they do."
 M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
 
 
@@ -89,17 +90,14 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
     ("lines", "said"),
     [
         (["async def f(x): return x", "y = x * 2"], "its own statements called nothing that is compiled by itself."),
-        ([*M, "m = M()"], "no statement of the cell called an instance of M directly: add a call, M(...)(x); -f M gives"),
-        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "called f directly: add a call, f(...); -f f gives"),
-        (
-            ["def f(x): return x + 1", "list(map(f, [x]))"],
-            "f(...); -f f gives the compiler the calls that other code makes, too.",
-        ),
+        ([*M, "m = M()"], "no statement of the cell called an instance of M directly: add a call, M(...)(x)."),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "called f directly: add a call, f(...)."),
+        (["def f(x): return x + 1", "list(map(f, [x]))"], "called f directly: add a call, f(...)."),
         # `T.fit`, which the cell calls, can be compiled
         (["class T:", "    def fit(self, x): return f(x)", "def f(x): return x + 1", "T().fit(x)"], "called f directly: add"),
         (
             ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
-            "f ran eagerly, called by the cell's own statements: to compile it, use -f f.",
+            NOT_GIVEN.format("f", "-f f"),
         ),
     ],
 )
@@ -225,8 +223,7 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
-    advice = "add a call, fn(...); -f fn gives the compiler the calls that other code makes, too."
-    assert report.notes == [f"nothing was compiled: no statement of the cell called fn directly: {advice}"]
+    assert report.notes == ["nothing was compiled: no statement of the cell called fn directly: add a call, fn(...)."]
     shell("%%compile -o report", "x.grd.backward()", "net(x)")  # the error comes before the call
     assert shell.ns["report"].notes[-1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
 
@@ -234,9 +231,7 @@ def test_compiled_function_that_is_not_called(shell):
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     for k, own in (("2", 0), ("x + 1", 1)):  # what makes it has a graph of its own, or none
         cell = ["def make(k):", "    k = k + 1", "    return lambda t: t * k", f"h = make({k})", "y = h(x)"]
-        assert shell.report("%%compile", *cell).notes == [
-            "h ran eagerly, called by the cell's own statements: to compile it, use -f make -f h."
-        ]
+        assert shell.report("%%compile", *cell).notes == [NOT_GIVEN.format("h", "-f make -f h")]
         assert shell.report("%%compile -f make -f h", *cell).summary.graphs == 1 + own
         assert shell.ns["y"].tolist() == [3] * 3
 
@@ -266,27 +261,40 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x)); log(y)")
-    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f log -f net."]
+    assert report.notes == [NOT_GIVEN.format("net", "-f log -f net")]
     hooked = ("h = net.register_forward_hook(hook)", "net(x)", "h.remove()")
     report = shell.report("%%compile", "def hook(*_): pass", *hooked)
-    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f net."]
+    assert report.notes == [NOT_GIVEN.format("net", "-f net")]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     unchanged, eager = shell.report("%%compile", *own).notes
     assert unchanged == "f is not compiled by itself: it is decorated with @own."
-    assert eager == "f ran eagerly, called by the cell's own statements: to compile it, use -f f."
+    assert eager == NOT_GIVEN.format("f", "-f f")
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
     vectorized = ("def f(t): return t + 1", "y = torch.vmap(f)(x)")  # with `-f f`, torch refuses
     uncalled = (*M, "m = M(); y = earlier(x)")  # in what other cells define, there may be nothing to compile
     assert all("add a call" in shell.report("%%compile", *cell).notes[0] for cell in (vectorized, uncalled))
 
 
+def test_the_note_names_only_calls_that_f_can_compile(shell):
+    shell("class Off(torch.nn.Module):", "    @torch.compiler.disable", "    def forward(self, x): return x + 1",
+          "net, off, scripted = torch.nn.ReLU(), Off(), torch.jit.script(torch.nn.Linear(3, 3))")  # fmt: skip
+    held = "blocks = [torch.nn.Sequential(M())]"
+    report = shell.report("%%compile", *M, held, "for block in blocks[:]: y = block(off(scripted(x)))", "del block", "net(x)")
+    assert report.notes == [NOT_GIVEN.format("net", "-f net")]
+    assert "it has no `forward` in Python" in shell("%%compile -f scripted", "y = scripted(x)").text
+    report = shell.report("%%compile", "for t in [x]: scripted(t).sum().backward()")
+    assert "called nothing directly that %%compile compiles" in report.notes[-1]
+    report = shell.report("%%compile", "@torch.compile(backend='eager')", *M, "m = M(); m(x)")
+    assert (report.notes, report.summary.graphs) == ([], 1)
+
+
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     shell("net = torch.nn.Linear(3, 2)", "def show(y): return y")
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
-    assert report.notes == ["net ran eagerly, called by the cell's own statements: to compile it, use -f loss -f net."]
+    assert report.notes == [NOT_GIVEN.format("net", "-f loss -f net")]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []
 
 

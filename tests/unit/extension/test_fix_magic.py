@@ -50,7 +50,7 @@ def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, texts: list[st
     assert fixed.splitlines() == [cell[0], BRANCH[0], "    y = torch.where(x.sum() > 0, x * 2, x * 3)", BRANCH[-1], *cell[-2:]]
     report = shell.report(*fixed.splitlines())
     assert (report.summary.breaks, report.fixes) == (0, [])
-    assert shell("%fix").text.strip() == "There is no graph break to fix."
+    assert shell("%fix").text.strip() == "The latest report has no graph break to fix."
 
 
 def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, kernel: Clicks, monkeypatch: pytest.MonkeyPatch) -> None:

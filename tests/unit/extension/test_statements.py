@@ -148,6 +148,13 @@ def test_what_ran_outside_is_told(shell):
     reasons = "a magic or shell command, a function reads a name that is bound here"
     assert report.notes[0] == f"lines 2–3 ran uncompiled ({reasons})."
     assert report.notes[1].startswith("nothing was compiled: the cell's statements ran uncompiled, and called no")
+    shell("vars = x", "def eval(t): return t + 1", "def row(t): return t.sin()")
+    report = shell.report(
+        "%%compile", "z = (lambda z: z.sin())(vars); eval(z)"
+    )  # a parameter of that name, names of the user's
+    assert (report.notes, report.summary.graphs) == ([], 1)
+    report = shell.report("%%compile", "g = x.clone().requires_grad_()", "torch.vmap(row)(g).sum().backward()")
+    assert not report.summary.graphs or not any("nothing was compiled" in note for note in report.notes)
     report = shell.report("%%compile", "loader = torch.utils.data.DataLoader(x)", "y = x + 1")
     assert report.notes == ["line 2 ran uncompiled (a new DataLoader)."]
 
@@ -155,7 +162,7 @@ def test_what_ran_outside_is_told(shell):
 def test_only_what_the_noted_lines_call_is_said_to_be_called_there(shell):
     shell("def f(t): return t + 1")
     eager, default = 'torch.compiler.set_stance("force_eager")', 'torch.compiler.set_stance("default")'
-    called = ", annotated assignment); what is called there ran under torch.compile: f."
+    called = ", annotated assignment); calls of f there went to torch.compile."
     for line, said in (("y = f(x)", ")."), ("y: int = f(x)", called)):
         notes = shell.report("%%compile", eager, line, "y = f(x)", default).notes
         assert notes[0].endswith(f"ran uncompiled (torch.compiler.set_stance(){said}")
@@ -196,7 +203,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     reasons = "a new Module, a new Optimizer, backward or optimizer calls"
-    assert report.notes == [f"lines 2–8 ran uncompiled ({reasons}); what is called there ran under torch.compile: model."]
+    assert report.notes == [f"lines 2–8 ran uncompiled ({reasons}); calls of model there went to torch.compile."]
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 
@@ -215,7 +222,7 @@ def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
     assert [g.ops for g in report.graphs] == [1, 1]
     assert shell.ns["seen"] == [6.0, 6.0]
     lines = f"lines {4 if 'print' in loop[0] else 2}–{len(loop) + 2} ran uncompiled"  # in the skipped frame
-    assert report.notes[-1] == f"{lines} (the compiler gave up); what is called there ran under torch.compile: helper, model."
+    assert report.notes[-1] == f"{lines} (the compiler gave up); calls of helper, model there went to torch.compile."
 
 
 def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):

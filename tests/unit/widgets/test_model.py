@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import samples
+from msgspec.structs import replace
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import ViewModel, view_model
@@ -56,6 +57,10 @@ def test_lines_know_their_graphs_breaks_and_states() -> None:
     assert source_line(model, 11)["state"] == "break"
     assert "state" not in source_line(model, 1)
     assert source_line(model, 6)["state"] == "empty"
+    report = samples.loop()
+    skipped = next(f for f in report.frames if f.status == "skipped")
+    report.frames.append(replace(skipped, id="f9", status="compiled", reason=None))  # another version
+    assert "state" not in source_line(view_model(report), 9)
 
 
 def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
