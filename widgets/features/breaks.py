@@ -169,8 +169,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps = fit
     what = "line" if caller is None and owner is None else "call that leads here"
     known = (
-        (is_false, "Change what is passed, or the assertion."),
-        (is_unknown, "The name is not there when the compiled code is called: define or import it before."),
+        (is_false, "If it is meant to hold, change what is passed, or the assertion."),
+        (is_unknown, "The name is not there when the compiled code is called: if it should be, define or import it before."),
         (fails or in_trace, f"The {what} raised an error {'outside of graphs' if fails else 'when it was traced'}: "
             "correct it, or, if it raises none without torch.compile, move it out of the compiled code."),
         (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "

@@ -240,7 +240,7 @@ def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
 def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
     assert type(shell("%%compile -o report", "missing(x)").error) is NameError
     text = " ".join(str(shell.ns["report"]).split())
-    assert "→ The name is not there when the compiled code is called: define or import it before." in text
+    assert "→ The name is not there when the compiled code is called: if it should be, define or import it before." in text
     assert "Dynamo bug" not in text
     assert "Move the line" not in text
     assert "note: line 2 ran uncompiled (the compiler gave up)." in text

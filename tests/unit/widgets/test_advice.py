@@ -241,8 +241,8 @@ def test_a_break_by_design_is_not_what_to_do_first() -> None:
     r.breaks = [*r.breaks, own, replace(r.breaks[0], id="b8", type="Unsupported context manager")]
     assert [cause.breaks for cause in causes(r)] == [["b8"], ["b0"], ["b9"]], "what is to be left is last"
     assert advice(r, r.breaks[0])[0].startswith("The program asks for it: remove the `torch._dynamo.graph_break()` call")
-    for r.breaks, searches in (([own], False), (r.breaks[2:], True)):
-        r.settings, r.trials = {"backend": "eager"}, [Trial(breaks=1)]
+    for b, searches in ((own, False), (r.breaks[2], True)):
+        r.breaks, r.settings, r.trials = [b], {"backend": "eager"}, [Trial(breaks=1)]
         assert ("`--fix`" in to_text(r, colour=False)) is searches, "no change is looked for where none is meant"
 
 
