@@ -40,6 +40,7 @@ def test_settings_stand_above_what_is_compiled() -> None:
         *((f"{call}\n", None) for call in (
             "y = a or f(a)", "y = f(a) if a is not None else None", "f(t.ones(3))", "f(a)\nf(2)", "a = 1; f(a)",
             "for a in b: f(a)", "while f(a): pass", "[f(a) for a in b]", "f(*a)", "f(n=1)", "g(a)",
+            "f(a)\nrun(f, b)", "f(a)\ndef run(f, b): return f(b)", "c = t.compile(f)\nc(a)\nrun(c)", "def g(x, y=2): f(x)",
         )),
     ],
 )  # fmt: skip

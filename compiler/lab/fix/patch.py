@@ -131,33 +131,36 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
-    f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, or never calls
-    it; a call is in a lambda, a comprehension or a condition, or not in an expression statement, unannotated assignment or
-    return that starts its line; or a call passes a marked argument as anything but a plain name.
+    f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, never calls it,
+    or has its name elsewhere, too; a call is in a lambda, a comprehension or a condition, or not in an expression statement,
+    unannotated assignment or return that starts its line; or a marked argument has a default, or is not passed as a plain name.
     """
     if parsed(text) is None:
         return None
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
     tree, lines = ast.parse(text), split_lines(text)
-    defined = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
-    names = {function}
-    for node in ast.walk(tree):
+    nodes, names = list(ast.walk(tree)), [function]
+    defined = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == function]
+    for node in nodes:
         match node:
-            case ast.Assign(value=ast.Call(func=ast.Attribute(attr="compile"), args=[ast.Name(id=name)])) if name == function:
-                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
-    statements = [n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return))]
+            case ast.Assign([ast.Name(id=c)], ast.Call(ast.Attribute(attr="compile"), [ast.Name(id=f)])) if f == function:
+                names.append(c)
+    calls = [n for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
+    used = [n for n in nodes if isinstance(n, (ast.Name, ast.arg)) and getattr(n, "id", getattr(n, "arg", "")) in names]
+    statements = [n for n in nodes if isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return))]
     own = [(s, c) for s in statements for c in _direct_calls(s) if c in calls]
-    if len(defined) != 1 or not calls or len(own) != len(calls):
+    # a name that is used elsewhere, too, may be of another function there, or its calls are not all known
+    if len(defined) != 1 or not calls or len(own) != len(calls) or len(used) != len(calls) + 2 * len(names[1:]):
         return None
     parameters = [p.arg for p in (*defined[0].args.posonlyargs, *defined[0].args.args)]
+    optional = parameters[len(parameters) - len(defined[0].args.defaults) :]
     for statement, call in sorted(own, key=lambda pair: -pair[0].lineno):
         indent = lines[statement.lineno - 1][: statement.col_offset]
         given = dict(zip(parameters, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
         for name, dimension in (mark.split(", ") for mark in marks):
             value = given.get(name)
-            if not isinstance(value, ast.Name) or indent.strip():
+            if not isinstance(value, ast.Name) or name in optional or indent.strip():
                 return None
             lines.insert(statement.lineno - 1, f"{indent}{torch}{_MARK}({value.id}, {dimension})\n")
     return "".join(lines)

@@ -39,6 +39,7 @@ from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import compiled_name, user_name
 from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import in_torch
 
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
 #: loop endless
@@ -82,14 +83,17 @@ class TrialResult:
         That they compiled nothing before is not told: perhaps the earlier calls of the trial have reached the recompile limit.
         That is no excuse for the change: at the limit, what it has moved into the function runs eagerly, too.
         """
+        # torch's wrapper of a decorated `forward` has the module's name; where it breaks, `forward` is compiled by itself
+        wrappers = {name for f in self.report.frames if in_torch(f.file) for name in (f.name, f.code_name)}
         for who, now, was in (
             ("the fourth of four equal calls in a row compiles", self.compiled_again, before.compiled_again),
             ("later calls of the run, which compiled nothing, then compile", self.compiled_later, before.compiled_later),
         ):
-            if Counter(now) - Counter(was):
+            more, known = (Counter("forward" if name in wrappers else name for name in names) for names in (now, was))
+            if more - known:
                 counts = (Counter(names).items() for names in (now, was))
-                named, known = (listed([f + f" ({n} times over all calls)" * (n > 1) for f, n in of], 3) for of in counts)
-                return f"{who} {named}" + f"; without it, {known}" * bool(was)
+                named, others = (listed([f + f" ({n} times over all calls)" * (n > 1) for f, n in of], 3) for of in counts)
+                return f"{who} {named}" + f"; without it, {others}" * bool(was)
         return None
 
 
@@ -298,7 +302,7 @@ class Trials:
 
 
 def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
-    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic, if it has them.
+    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic, as by the user.
 
     The mark `"x, 0"` is for dimension 0 of `x`; what is wrapped is the attribute `unmarked`.
     """
@@ -310,9 +314,10 @@ def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) ->
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         for name, dimension in wanted:
-            value = given.get(name)
-            if isinstance(value, torch.Tensor) and value.dim() > int(dimension):
-                mark_dynamic(value, int(dimension))
+            if name in given:
+                if not isinstance(given[name], torch.Tensor):
+                    raise TypeError(f"{name} is no tensor, and cannot be marked")
+                mark_dynamic(given[name], int(dimension))
         return entry(*args, **kwargs)
 
     vars(call)["unmarked"] = entry

@@ -195,6 +195,21 @@ def test_only_arguments_of_repeated_calls_are_marked(shell: Any) -> None:
     assert not any("Mark dimension" in fix.title for fix in report.fixes)
 
 
+def test_what_is_no_tensor_in_some_call_is_not_marked(shell: Any) -> None:
+    cell = ("import torch", "def f(x, mask): return x * 2 if mask is None else x.sum() * mask",
+            "for mask in (torch.ones(3), torch.ones(4), None): y = f(torch.ones(3), mask)")  # fmt: skip
+    [fix] = [fix for fix in shell.report("%%compile --fix --backend eager", *cell).fixes if "Mark dimension" in fix.title]
+    assert fix.reason == "with the recorded inputs: raises TypeError: mask is no tensor, and cannot be marked"
+
+
+def test_a_decorated_forward_is_no_more_code_than_by_itself(shell: Any) -> None:
+    cell = ("import torch", "class Steps(torch.nn.Module):", "    calls = [0]", "    @torch.no_grad()",
+            "    def forward(self, x):", "        self.calls[0] += 1", "        if x.sum() > 0: x = x * 2",
+            "        return x + 1", "m = Steps()", "for n in range(3): y = m(torch.ones(2))")  # fmt: skip
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    assert "verified" in [fix.verdict for fix in report.fixes if fix.break_]
+
+
 def test_a_change_whose_parts_are_chosen_is_not_refused(shell: Any) -> None:
     cell = ("class Steps(torch.nn.Module):", "    calls = 0", "    def forward(self, x):", "        self.calls += 1",
             "        return x * self.calls", "m = Steps()", "for n in range(3): y = m(torch.ones(2))")  # fmt: skip
