@@ -131,9 +131,10 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
-    f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, never calls it,
-    or has its name elsewhere, too; a call is in a lambda, a comprehension or a condition, or not in an expression statement,
-    unannotated assignment or return that starts its line; or a marked argument has a default, or is not passed as a plain name.
+    f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, never calls
+    it, or has its name elsewhere, too; a call is in a lambda, a comprehension or a condition, or not in an expression
+    statement, unannotated assignment or return that starts its line; or a marked argument has a default, or is not passed as a
+    plain name.
     """
     if parsed(text) is None:
         return None

@@ -79,7 +79,7 @@ class Verification:
     def words(self) -> str:
         """One sentence for the report, and one more if the unchanged program differs from eager."""
         others = " (or with the unchanged compiled program, where that differs from eager)" if self.differs else ""
-        text = f"agrees with eager{others} on the recorded inputs"
+        text = f"{'compared' if self.conditions else 'agrees'} with eager{others} on the recorded inputs"
         text += f" and {plural(self.variations, 'other')}" if self.variations else ""
         if self.rounding is not None:
             name, ours, eager = self.rounding

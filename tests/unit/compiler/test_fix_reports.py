@@ -246,6 +246,7 @@ def test_a_setting_is_dropped_though_what_does_without_it_needs_more_time(monkey
 
 def test_one_other_input_is_one_other() -> None:
     assert Verification(variations=1).words() == "agrees with eager on the recorded inputs and 1 other"
+    assert Verification(conditions={"": "A check is lost"}).words() == "compared with eager on the recorded inputs"
 
 
 def test_what_eager_lacks_is_not_said_to_come_from_the_change() -> None:  # the unchanged compiled program may have it, too
