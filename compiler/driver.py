@@ -243,7 +243,7 @@ class Run:
         """
         if not self._chosen.check and self._chosen.profile is None:
             return
-        if (why := config.compiles_nothing(has_compiled=self.recording.has_graphs)) is not None:
+        if (why := config.compiles_nothing(has_compiled=self.recording.has_graphs and given is None)) is not None:
             self.notes.append(f"the call was not repeated: {why}")
             return
         from dynascope.compiler.lab import check, inputs, profile

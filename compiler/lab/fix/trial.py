@@ -157,7 +157,9 @@ class Trials:
             config.lenient_regions(),
             plan.in_force(helpers),
             compiling.environment(settings),
-            config.dynamo_config(**self._implied, **{"suppress_errors": False} if strict else {}),
+            # the program may have switched compiling off since
+            torch.compiler.set_stance("default"),
+            config.dynamo_config(disable=False, **self._implied, **{"suppress_errors": False} if strict else {}),
             retracing() as trace_anew,
         ):
 

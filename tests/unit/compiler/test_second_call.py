@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.driver import explain
+from dynascope.compiler.driver import Run, explain
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Report
+from dynascope.compiler.validate import settings_from_keywords
 
 
 class Cached(torch.nn.Module):
@@ -51,6 +52,18 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     again = dynascope.explain(model, backend="eager", second_call=True, fix=True)(x)
     assert first_only(again) == [False], "this one runs into it with the cache filled, too"
     assert "second call: it has the same graph breaks" in again.notes
+
+
+@pytest.mark.parametrize(("disable", "stance"), [(False, "eager_on_recompile"), (True, "default")])
+def test_no_break_is_gone_because_compiling_is_switched_off_after_the_call(disable: bool, stance: str) -> None:
+    run = Run(settings_from_keywords({"backend": "eager", "second_call": True, "profile": 1}))
+    with torch.compiler.set_stance("default"), torch._dynamo.config.patch(disable=False), run:
+        run.entry_point(Cached())(torch.ones(3))
+        torch.compiler.set_stance(stance)
+        torch._dynamo.config.disable = disable
+        run.repeat_last_call([torch.ones(3)])
+    assert first_only(run.report) == [True, False]
+    assert run.report.inputs is None, "those of which nothing would be compiled"
 
 
 def test_a_break_in_training_is_none_of_the_first_call_where_the_model_is_left_in_eval_mode() -> None:
