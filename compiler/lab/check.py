@@ -15,7 +15,7 @@ import sys
 from collections.abc import Container
 from dataclasses import replace
 
-from dynascope.compiler.capture.torch_private import caches, config, hook_installer
+from dynascope.compiler.capture.torch_private import config, hook_installer
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.numbers import verdict
@@ -64,9 +64,7 @@ def compare(call: RecordedCall | None, backend: object = None) -> Check:
         return Check(why_not="nothing that dynascope itself compiles was called")
     if (outdated := call.outdated) or call.lacks_hooks:
         return Check(why_not=outdated or "hooks of its modules have been removed since")
-    hooks, graphs = hook_installer.HOOKS, caches.held_graphs()
-    ran = (function for function, time in hooks.ran.items() if call.ran_before.get(function) != time)
-    if hooks.status.get("entries") is True and graphs is not None and graphs.isdisjoint(ran):
+    if not call.may_have_run_graphs:
         return Check(why_not="no compiled graph ran in the last call")  # perhaps as the recompile limit was reached
     try:
         # at the recompile limit, the compiled call would run eagerly, and agree

@@ -43,6 +43,8 @@ class InputResult:
     #: the report of what the recorded call compiled; an empty one: no call was made, or the user interrupted it
     seen: Report = field(default_factory=Report)
     measured: Measurement | None = None
+    #: whether the recorded call may have run compiled graphs, in any thread
+    ran_graphs: bool = True
 
 
 def try_inputs(like: RecordedCall, inputs: Sequence[Any], calls: int) -> list[InputResult]:
@@ -90,6 +92,7 @@ def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
                 call = next(again)
                 with recording:
                     call()
+                    tried.ran_graphs = recorded.may_have_run_graphs
                 del call, again
             recorded.returned = True
         except Exception as error:
@@ -172,12 +175,12 @@ def _complete(tried: InputResult, report: Report) -> None:
         run.graphs = [graph for graph in ran if graph is not None]
     if run.error is not None:
         run.outcome = "failed"
-    elif any(f.status == "compiled" for f in considered) or (again and any(f.status != "skipped" for f in considered)):
+    elif any(f.status == "compiled" for f in considered):
         run.outcome = "recompiled" if again else "compiled"
         if run.eager_seconds is not None and measured is not None:
             run.payback, run.payback_calls = payback(measured, run.compile_seconds or None)
     else:
-        run.outcome = "reused" if ran else "eager"
+        run.outcome = "reused" if ran or tried.ran_graphs else "eager"
         known = {f.compile_id for f in seen.frames}
         compiled = [f for f in report.frames if f.status != "skipped" and f.compile_id in known]
         # what comes after their breaks ran eagerly, in silence if it was refused for an earlier input, or skipped in another

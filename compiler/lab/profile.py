@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from dynascope.compiler.builder.dynamo_texts import COMPILE, split_comment, user_expression
-from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
+from dynascope.compiler.capture.torch_private import caches, hook_installer, running
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events, profile_of, quartiles
@@ -273,7 +273,7 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
     for count in turns:
         gc.collect(0)
         result.compiled += timed_calls(told(entry, "compiled calls"), wait, count, warm_up)
-        with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+        with running.marked_graphs(caches.graph_scopes(), GRAPH) as result.marked, profiled(_accelerators()) as trace:
             for number, call in enumerate(itertools.islice(told(entry, "under the profiler"), warm_up + count)):
                 wait()
                 with running.profiler_mark(CALL if number >= warm_up else "dynascope warm-up"):
@@ -328,18 +328,6 @@ def _waiter() -> Callable[[], None]:
 def _accelerators() -> list[str]:
     """The kinds of devices that the program uses and the profiler can watch."""
     return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
-
-
-def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
-    """The namespaces in which compiled code may look up its graphs: the globals of the compiled function and of all modules."""
-    function = marks.inner_function(getattr(entry, "__wrapped__", entry))
-    function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
-    if hasattr(function, "__globals__"):
-        yield function.__globals__
-    for module in list(sys.modules.values()):
-        namespace = getattr(module, "__dict__", None)
-        if type(namespace) is dict:
-            yield namespace
 
 
 # -- the report ------------------------------------------------------------------------------------------------

@@ -320,7 +320,7 @@ class RecordedCall:
         self.target, self.namespace = target, namespace
         self.modes, self.generation = present_modes(), caches.generation()
         #: when functions that are not traced, such as those of graphs, were last called before
-        self.ran_before, self.entry = dict(hook_installer.HOOKS.ran), target if entry is None else entry
+        self._ran_before, self.entry = dict(hook_installer.HOOKS.ran), target if entry is None else entry
         #: the cell's statements that made the call; they were given up, or broke at it
         self.outer: RecordedCall | None = None
         #: for a cell's statements: the names that they use
@@ -372,6 +372,13 @@ class RecordedCall:
         if self.returned and self.generation is not None and self.generation is not caches.generation():
             return "torch._dynamo.reset() was called after the call, and has dropped what was compiled"
         return self.refusal if self.returned else "the last call raised"
+
+    @property
+    def may_have_run_graphs(self) -> bool:
+        """Whether compiled graphs have run since, in any thread, or may have."""
+        hooks, graphs = hook_installer.HOOKS, caches.held_graphs()
+        ran = (function for function, time in hooks.ran.items() if self._ran_before.get(function) != time)
+        return hooks.status.get("entries") is not True or graphs is None or not graphs.isdisjoint(ran)
 
     @property
     def lacks_hooks(self) -> bool:

@@ -75,6 +75,14 @@ def held_graphs() -> set[int] | None:
     return None
 
 
+def graph_scopes() -> list[dict[str, Any]]:
+    """The namespaces in which compiled code looks up its graphs, each once."""
+    with if_present("compiled versions"):
+        names = loaded("torch._dynamo.utils").CleanupManager.instance.values.values()
+        return list({id(n.scope): n.scope for of_code in list(names) for n in of_code}.values())
+    return []
+
+
 def _version(compile_id: str, compiled: CodeType | None) -> Version:
     if compiled is None:  # what its guards checked is gone
         return Version(compile_id, [], [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import Any
 
@@ -187,7 +187,7 @@ def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[bool]:
+def marked_graphs(namespaces: Collection[dict[str, Any]], mark: str) -> Iterator[bool]:
     """Make each captured graph appear in the profiler as `mark` and its name, for any backend, for the duration.
 
     Compiled code looks up its graphs as globals `__compiled_fn_...`, so those in these namespaces are replaced by wrappers.
@@ -209,7 +209,7 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
 
     with contextlib.ExitStack() as patches:
         found = False
-        for namespace in {id(n): n for n in namespaces}.values():
+        for namespace in namespaces:
             graphs = {n: graph for n, graph in namespace.items() if isinstance(n, str) and n.startswith("__compiled_fn_")}
             patches.enter_context(patched(namespace, {name: marked(name, graph) for name, graph in graphs.items()}))
             found = found or bool(graphs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,17 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     assert [(r.outcome, r.reasons) for r in report.inputs[::2]] == [("reused", ["graph break in loop"])] * 2  # of two versions
     report = explain(skipped, backend="eager", profile=1, inputs=[(torch.ones(4), 2)])(torch.ones(4), 0)
     assert input_words(report.inputs[0]).startswith("runs eagerly: graph break in loop; ")  # though a guard has failed
+    report = explain(lambda x, n: x if n else x.sin(), backend="eager", profile=1, inputs=[(x := torch.ones(4), 1)])(x, 0)
+    assert input_words(report.inputs[0]).startswith("runs eagerly; "), "a guard has failed, but there is nothing to compile"
+
+
+def test_graphs_count_that_run_in_another_thread_or_with_globals_of_their_own() -> None:
+    gm, x = torch.fx.symbolic_trace(torch.nn.Linear(3, 3)), torch.ones(3)
+    compiled = torch.compile(gm, backend="eager")
+    with ThreadPoolExecutor(1) as pool, pytest.warns(UserWarning, match="can reach a concurrent"):
+        report = explain(lambda x: pool.submit(compiled, x).result(), backend="eager", profile=1, inputs=[x])(x)
+    assert report.inputs[0].outcome == "reused"
+    assert explain(lambda x: [gm(x) for _ in "a" if print() or 1], backend="eager", profile=1)(x).profile.shares["graphs"] > 0
 
 
 def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
