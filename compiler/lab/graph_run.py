@@ -322,7 +322,7 @@ class Case:
     def caveats(self) -> Iterator[str]:
         """Sentences on how far the figures can be trusted."""
         if _has_integers(self.inputs):
-            yield "integers are 0: looking them up in a large table takes less time than with others"
+            yield "integer tensors are 0"
         if self.changed:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place, restored before each call"
         if _calls(self.graph, _BRANCHES):
@@ -332,7 +332,7 @@ class Case:
         if foreign:
             yield f"operators from outside torch ran again, with all their side effects: {', '.join(foreign)}"
         if self.graph.backward != "none":
-            yield "the figures do not include the backward: the graph runs without gradients"
+            yield "the figures do not include the backward"
 
 
 class _Timed(torch.fx.Interpreter):

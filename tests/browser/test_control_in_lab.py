@@ -110,7 +110,7 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Open
     expect(check.get_by_role("button", name="Text for an issue")).to_have_count(0)
     click(check, "Where does it begin?")
     expect(root.locator(".dyn-progress")).to_contain_text("searching", timeout=30_000)
-    expect(check).to_contain_text("They differ from In[3]:4 on: b = torch.tanh(a)", timeout=60_000)
+    expect(check).to_contain_text("The error begins at In[3]:4: b = torch.tanh(a)", timeout=60_000)
     expect(check).to_contain_text("It comes from Inductor's lowering of tanh")
     expect(root.locator(".dyn-command")).to_contain_text("--check=where")
     expect(check.get_by_role("button", name="Where does it begin?")).to_be_hidden()

@@ -162,10 +162,10 @@ def words(found: Numbers) -> str:
     if origin is None:
         return f"Where it begins is unknown: {found.origin_unknown}" if found.origin_unknown else ""
     place = f"{label(origin.file or '', origin.cell)}:{origin.line}" if origin.file else "an unknown line"
-    what = "The gradients differ" if origin.is_backward else "They differ"
+    what = f"The error{' of the gradients' * origin.is_backward} begins"
     what += f" in run {origin.run + 1} of {origin.runs} of graph {origin.graph}," if origin.runs > 1 else ""
     mine, other = size_text(origin.eager), size_text(origin.compiled)
-    start = f"{what} from {place} on: `{origin.source or origin.operation}`"
+    start = f"{what} at {place}: `{origin.source or origin.operation}`"
     if found.verdict == "both":
         wrong = f"against float64, it is off by {mine} in eager and by {other} compiled"
         ratio = (origin.inputs_size or 0.0) / (origin.result_size or math.inf)
@@ -173,7 +173,7 @@ def words(found: Numbers) -> str:
             verb = "adds" if "add" in origin.operation or "sum" in origin.operation else "subtracts"
             numbers = f"numbers of {_number(origin.inputs_size)} to get {_number(origin.result_size)}"
             return f"{start} {verb} {numbers} and loses digits; {wrong}"
-        return f"{start} loses digits in `{origin.operation}`; {wrong}"
+        return f"{start} goes wrong in `{origin.operation}`; {wrong}"
     subject = f"the derivative of `{origin.operation}`" if origin.is_backward else f"`{origin.operation}`"
     subject += ", after another tensor is changed in place," if origin.is_later else ""
     if found.verdict == "eager":

@@ -195,7 +195,7 @@ def test_of_training_steps_the_first_gradient_that_differs_is_named(tanh: Any, s
     found = report.check.numbers
     assert (found.origin.line, found.origin.is_backward) == (line_with(Net.forward, "# here"), True)
     said = " ".join(str(report).split())
-    assert f"The gradients differ in run {step + 1} of 4 of graph 0, from test_numbers.py:" in said
+    assert f"The error of the gradients begins in run {step + 1} of 4 of graph 0, at test_numbers.py:" in said
 
 
 def updates(x: torch.Tensor, net: torch.nn.Linear) -> None:
@@ -223,7 +223,7 @@ def test_a_search_that_takes_too_long_says_what_it_did_not_find(monkeypatch: pyt
     monkeypatch.setattr(cause, "stage_of", Mock(side_effect=TookTooLong))
     report = reported(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos))))
     assert report.notes[-1] == "check: What makes it is unknown: the search took more than 120 seconds"
-    assert "They differ from" in report.notes[-2]
+    assert "The error begins at" in report.notes[-2]
 
 
 def test_agreement_can_be_expected() -> None:

@@ -328,7 +328,7 @@ def test_where_numbers_begin_to_differ_is_searched_at_a_click(shell: Any, kernel
     shell("%%compile --check --backend cos_for_tanh", "def f(x):", "    a = torch.sin(x)", "    return torch.tanh(a)", "f(x)")
     assert kernel.view().content["check"]["searchable"]
     kernel.again({"check": "where"})
-    assert any("They differ from" in line for line in kernel.view().content["check"]["lines"])
+    assert any("The error begins at" in line for line in kernel.view().content["check"]["lines"])
     assert kernel.view().command.endswith("--check=where")
 
 

@@ -30,7 +30,7 @@ def test_the_errors_are_shown_in_the_graph_and_on_the_lines() -> None:
     check = model["check"]
     assert check["id"] == found.graphs[0].id
     assert not check["searchable"]
-    assert any("They differ from" in line for line in check["lines"])
+    assert any("The error begins at" in line for line in check["lines"])
     assert not any(note.startswith("check: ") for note in model["notes"])
     lines = [line for source in model["sources"] for line in source["lines"]]
     errors = {line["text"].strip(): line["error"] for line in lines if "error" in line}
@@ -38,7 +38,7 @@ def test_the_errors_are_shown_in_the_graph_and_on_the_lines() -> None:
     assert (errors["b = torch.tanh(a)"]["heat"], errors["b = torch.tanh(a)"]["short"]) == (100, "off by ≥ 100 %")
     assert errors["b = torch.tanh(a)"]["first"]
     assert not errors["return b * 2"]["first"]
-    assert "They differ from" in str(found)
+    assert "The error begins at" in str(found)
 
 
 @pytest.mark.parametrize("backend", [wrong, "eager"])
