@@ -39,7 +39,6 @@ from itertools import zip_longest
 from typing import Any
 
 from dynascope.compiler.report import BreakCost, EagerOp, Frame, Profile, Report, Segment, SegmentKind
-from dynascope.compiler.report.measurements import CostMethod
 from dynascope.compiler.report.overview import eager_in_torch, is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
@@ -538,7 +537,6 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
                 still_runs += in_ops - gone
         return min(total, whole, _idle(call, caused) if call.device else whole), still_runs
 
-    is_all_known = not any(s.kind == "graph" and s.graph is None for call in calls for s in call.slices)
     # the breaks after which skipped frames continue, and the calls of such frames: nothing marks their work in a break's gap
     eager = {at for f in report.frames if f.status == "skipped" for at in (f.break_, (f.parent, f.called_from))}
     costs = []
@@ -546,11 +544,9 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
         caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
         gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
         is_eager = b.outcome == "skipped" or not eager.isdisjoint([b.id, *((hit.frame, hit.line) for hit in b.hits)])
-        reached = any(caused)
-        if not reached or eager_in_torch(b, report) is not None:
+        if not any(caused) or eager_in_torch(b, report) is not None:
             # code that runs eagerly as a whole leaves no trace of its own, and what comes before it none of its end
-            method: CostMethod = "not reached" if is_all_known and not (is_eager or reached) else "unknown"
-            cost = BreakCost(break_=b.id, seconds=None, method=method)
+            cost = BreakCost(break_=b.id, seconds=None, method="unknown")
         elif is_eager or "torch.compiler.disable()" in b.type:  # that work is no cost of the break
             cost = BreakCost(break_=b.id, seconds=None, method="eager frame")
             cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)

@@ -19,9 +19,9 @@ from dynascope.compiler.report.data import FailedGuard, LazyPart, Part, SparsePa
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
 #: the eager ops; "device idle": as "gap", but at most the time in which the devices were idle; "eager frame": not computed,
-#: because a frame runs eagerly there, and the speed of its compiled code is unknown; "not reached": not computed, because
-#: the call did not run into the break; "unknown": it may have, in eager code or in code that the report lacks
-CostMethod = Literal["gap", "device idle", "eager frame", "not reached", "unknown"]
+#: because a frame runs eagerly there, and the speed of its compiled code is unknown; "unknown": the profile does not tell
+#: what comes from the break: the call did not run into it, or did so in eager code or in code that the report lacks
+CostMethod = Literal["gap", "device idle", "eager frame", "unknown"]
 #: where half of the calls differ by more than this factor, their times are rough
 UNEVEN = 1.5
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
@@ -143,9 +143,9 @@ class BreakCost(Part, kw_only=True):
     #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed; 0 where torch
     #: breaks on purpose, as at `backward`: they run eagerly all the same
     ops_seconds: float = 0.0
-    #: if a frame that is entered at the break runs eagerly, or the break calls a disabled function: how long this runs eagerly
+    #: if a frame that is entered at the break runs eagerly, or the break calls a disabled function: what a call spends there
     eager_seconds: float | None = None
-    #: how often a call runs into the break; 0 if the method is "eager frame", "not reached" or "unknown"
+    #: how often a call runs into the break; 0 if the method is "eager frame" or "unknown"
     times: float = 0.0
 
     @property

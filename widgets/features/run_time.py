@@ -122,7 +122,7 @@ def verdict_words(profile: Profile) -> str:
     words = _VERDICTS.get(v.payback or "", faster)
     pays = f"; compiling pays for itself after {plural(v.payback_calls, 'call')}" if v.payback_calls is not None else ""
     times = f"{time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}"
-    none = "; no compiled graph runs in it" if profile.shares and not profile.shares.get("graphs") else ""
+    none = "; no compiled graph runs in its own thread" if profile.shares and not profile.shares.get("graphs") else ""
     return f"Under torch.compile, {a_call(profile) if profile.function else 'it'} takes {times}: {words}{pays}{none}"
 
 
@@ -146,13 +146,11 @@ def _segment(s: Segment, drawn: float, lane: int, places: Places) -> TimeSegment
 
 
 def cost_words(cost: BreakCost) -> str:
-    """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
-    if cost.method == "not reached":
-        return "cost unknown: the measured call did not run into it"
+    """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call is spent there`."""
     if cost.method == "unknown":
-        return "cost unknown: what runs eagerly because of it has no mark of its own"
+        return "cost unknown: the profile does not tell what comes from it"
     if cost.seconds is None:
-        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
+        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call is spent there"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
     return f"costs {time_text(cost.seconds)} a call{share}" if cost.seconds else "costs nothing that can be measured"
 

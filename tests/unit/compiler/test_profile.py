@@ -185,7 +185,7 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert profiled(busy).notes == ["threads had to wait for a core, as the machine was busy: the figures are rough"]
     busy.waited = 0.0
     # it took time to compile, and runs outside of the measured call
-    assert verdict_words(profiled(busy, "compiled")).endswith("times as fast; no compiled graph runs in it")
+    assert verdict_words(profiled(busy, "compiled")).endswith("times as fast; no compiled graph runs in its own thread")
 
 
 def test_what_a_break_costs_is_unknown_where_torchs_own_code_runs_eagerly_because_of_it() -> None:

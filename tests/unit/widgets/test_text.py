@@ -101,7 +101,7 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     verdict = Verdict(eager_seconds=2.0, compiled_seconds=1.0, payback="calls", payback_calls=n)
     profile = Profile(calls=n, median_seconds=1.0, verdict=verdict)
     assert verdict_words(profile).endswith(f"pays for itself after {n} call{s}")
-    assert verdict_words(replace(profile, shares={"gaps": 1.0})).endswith("; no compiled graph runs in it")
+    assert verdict_words(replace(profile, shares={"gaps": 1.0})).endswith("; no compiled graph runs in its own thread")
     run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
     assert input_words(run).endswith(f"pays back after {n} call{s}")
     run = InputRun(arguments="x", outcome="recompiled", recompiles=n)  # several guards failed, or none is known
