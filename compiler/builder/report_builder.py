@@ -320,15 +320,15 @@ class _ReportBuilder:
                 rest = "".join(lines.file_lines(frame.file)[frame.line - 1 : frame.end_line])
                 may_differ = frame.kind == "function" or early or (is_sole and re.search(r"\b(if|for|while)\b", rest))
                 if later > 0 and may_differ and self.links.caller(record, frame)[0] == "":
-                    what, it, where, only = _what(frame), "it", ", if it is reached", ""
+                    what, it, only = _what(frame), "it", ""
                     if frame.kind == "function":
-                        it, where, only = "a function", "", " Call it only where there is something to compile."
+                        it, only = "a function", " Call it only where there is something to compile."
                         # classes that inherit a `forward` share its code
                         what = frame.qualname if frame.qualname and is_users(frame.file) else frame.name
                     self.result.notes.append(
                         f"{what} had nothing to compile in call {record.call}{''.join(early)}. After such a call torch may "
-                        f"run {it} eagerly, whatever it is given, here in {plural(later, 'later call')}{where}. What it calls "
-                        f"may still be compiled.{only}"
+                        f"run {it} eagerly, whatever it is given: {plural(later, 'later call')} followed. What it calls may "
+                        f"still be compiled.{only}"
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by

@@ -210,9 +210,9 @@ def test_a_call_with_nothing_to_compile_makes_all_later_ones_eager(shell):
     shell("def side(x):", "    if x > 1: return x", "    return x + 1")
     shell("def clip(x, scale):", "    n = x.sum().item()", "    if scale: x = x * n", "    return x")
     calls = r"\. What it calls may still be compiled\."
-    rest = rf"the rest of rest, from line 2 on, had .* call 1, which ended at line 2\..* 2 later calls, if it is reached{calls}"
-    clip = rf"the rest of clip, from line 2 on, had .* call 1\..* 2 later calls, if it is reached{calls}"
-    f = rf"f had nothing to compile in call 1\..* 2 later calls{calls}.*"
+    rest = rf"the rest of rest, from line 2 on, had .* call 1, which ended at line 2\..* 2 later calls followed{calls}"
+    clip = rf"the rest of clip, from line 2 on, had .* call 1\..* 2 later calls followed{calls}"
+    f = rf"f had nothing to compile in call 1\..* 2 later calls followed{calls}.*"
     base = rf"Base\.forward{f[1:]}"  # other classes may inherit it
     for name, note in (("f", f), ("net", base), ("rest", rest), ("ends", ""), ("clip", clip)):
         report = shell.report(f"%%compile -f {name}", f"for scale in (False, True, True): {name}(torch.ones(3), scale)")
