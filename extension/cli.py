@@ -272,7 +272,7 @@ def run_script(
     report = recording.report
     if not report.frames and not report.notes and report.error is None:
         how = "torch.compile(model), model.compile() and @torch.compile compile what is then called"
-        report.notes.append(f"nothing was compiled in this process: {how}.")
+        report.notes.append(f"torch.compile compiled nothing in this process: {how}.")
     return report, status
 
 

@@ -104,7 +104,7 @@ class ActiveRegions:
         """
         import torch
 
-        no_source = UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
+        no_source = UsageError(f"{requested}: no `def` with its code was found; use dynascope.region in the code")
         value = underlying(marks.inner_function(value))
         has_forward = isinstance(value, (torch.nn.Module, type))
         called = marks.undecorated(parts_of(value.forward if has_forward else value)[-1])  # inside a decorator's region

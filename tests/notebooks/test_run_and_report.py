@@ -160,4 +160,4 @@ def test_a_script_that_compiles_nothing_is_told_how_to(tmp_path: Path) -> None:
         (tmp_path / "plain.py").write_text(f"import sys, torch\nprint(torch.ones(2))\nsys.exit({status})\n")
         done = call("run", "plain.py", folder=tmp_path)
         assert done.returncode == status, done.stderr
-        assert "note: nothing was compiled in this process: torch.compile(model)" in done.stdout
+        assert "note: torch.compile compiled nothing in this process: torch.compile(model)" in done.stdout

@@ -63,7 +63,7 @@ def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path
     file.write_text("import torch\n\n\ndef helper(x):\n    return torch.sin(x)\n")
     shell("import changed_later", "def f(x): return changed_later.helper(x)")
     file.write_text("import torch\n\n\ndef helper(x):\n    return torch.cos(x)\n")
-    assert "its source was not found" in shell("%compile --region changed_later.helper=allow f(x)").text
+    assert "no `def` with its code was found" in shell("%compile --region changed_later.helper=allow f(x)").text
     file.write_text("import torch\n\n\ndef helper(x):\n    return torch.sin(x)\n")
     linecache.clearcache()
     assert torch.equal(shell("%compile --region changed_later.helper=allow f(x)").result, torch.ones(3).sin())
@@ -73,7 +73,7 @@ def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path
     ("regions", "words"),
     [
         (["nowhere=allow"], "no 'nowhere' in the notebook"),
-        (["without_source=allow"], "its source was not found"),
+        (["without_source=allow"], "no `def` with its code was found"),
         (["inner=maybe"], "TARGET=error or TARGET=allow"),
         (["=allow"], "TARGET=error or TARGET=allow"),
         (["40=allow"], "ends at line 13"),
