@@ -6,11 +6,13 @@ The Fix tab of a break or a recompiled frame, and the lines for a terminal.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Container, Sequence
 from typing import TypedDict
 
 from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, setting_lines, time_text
 from dynascope.compiler.report.measurements import UNEVEN
+from dynascope.compiler.report.overview import PACKAGES
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -131,13 +133,16 @@ def how_to_apply(report: Report) -> str:
         return f"No file changes: use {', '.join(by_hand)}"
     if not by:
         return ""
+    needed = [f"also needed: {', '.join(by_hand)}"] if by_hand else []
     if by.startswith("report."):
         is_live = report.live_fixes is not None  # a report that was read from a file has no functions
         both = "report.patch({0}) is the diff" + "; `with report.fixed({0}) as f:` gives the fixed function" * is_live
         words = [both.format("")] if own.fixes else []
         words += [] if all_sure else ["with the conditional fixes, too: " * bool(own.fixes) + both.format("conditional=True")]
-        return "; ".join(words)
+        return "; ".join([*words, *needed])
     is_magic = by == "%fix"
+    if not is_magic and any(re.search(PACKAGES, edit.file) for edit in fixes.edits):
+        return "; ".join(["apply the printed patch by hand, as it changes a library's file", *needed])
     sure = bool(own.fixes and (own.cells if is_magic else own.edits))
     does = "puts the fixes into a new cell" if is_magic else "writes the fixes into the files"
     if is_magic and (count := len((own if sure else fixes).cells)) > 1:
@@ -145,7 +150,7 @@ def how_to_apply(report: Report) -> str:
     words = [f"{by} {does}"] if sure else []
     rest = f"{does.partition(' ')[0]} those that hold under a condition, too" if sure else does
     words += [] if all_sure or (is_magic and not fixes.cells) else [f"{by} --conditional {rest}"]
-    words += [f"also needed: {', '.join(by_hand)}"] if by_hand else []
+    words += needed
     if is_magic and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
         labels = listing(sorted(label(f, None) for f in files), 100)
         words.append(f"print(dynascope.last().patch({'' if all_sure else 'conditional=True'})) has those in {labels}")

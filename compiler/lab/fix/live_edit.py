@@ -111,7 +111,7 @@ class _FileChange:
                 self.added.append(code)
             swaps.put(function, code)
         if not is_found:
-            raise NotApplicable("the file has changed since it was loaded")
+            raise NotApplicable("the loaded functions are not found in its text")
 
     def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any) -> None:
         """Run new statements of a module, and apply new decorators."""

@@ -28,9 +28,8 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
     total = sum(kept.calls[id] for id in {*map(target_id, targets)})
     repeated = len(kept.kept) + len(kept.later)
-    if repeated < total and any(fix.chosen for fix in found.fixes):
-        was = f"{plural(repeated, 'call')} of {total} repeated"
-        found.notes.append(f"{was}: with the fixes, the others may break or compile again")
+    if (repeated < total or not kept.is_whole) and any(fix.chosen for fix in found.fixes):
+        found.notes.append(f"{plural(repeated, 'call')} repeated: with the fixes, others may break or compile again")
     programs = found.fixed or [FixedProgram(Plan(), found.before.counts)]
     sets = [_fix_set(program, found, report, targets, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None

@@ -54,7 +54,7 @@ _AS_OTHERS = "The same as for {}, together with which it was verified"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
 _NONE, _NONE_FITS = "No change was tried", "no known one fits this line by itself"
-_ABSENT = "it does not come back when the calls are repeated"
+_ABSENT = "it is not in the repeated calls"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
@@ -176,8 +176,6 @@ class Search:
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
         self._verifier = Verifier(trials, self._tick)
-        #: name of the function of a call that is left out, as in the stacks of breaks -> why it is
-        self._raised = dict[str, str]()
         #: the unchanged program, the calls in eager mode if they are chosen, then what is searched for, from `_first` on
         self._steps: list[_Step] = []
         self._first = 1
@@ -248,11 +246,11 @@ class Search:
         """Run the unchanged program; returns whether it does again what it did."""
         self._say("running the calls again")
         try:
-            self._leave_out_raising()
+            raises = self._leave_out_raising()
             tried = self._trace(Plan())
             ran = tried.ran
             if all(seen.error is None for seen in ran.observed):
-                self.found.before, self.found.again = ran, None if ran.varies or self._raised else ran.report
+                self.found.before, self.found.again = ran, None if ran.varies or raises else ran.report
             self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(f"No change was tried: the unchanged program gave another result when run again: {reason}")
@@ -262,33 +260,36 @@ class Search:
         counts = [(len(run.own_breaks), len(ran.report.breaks), "graph break"), (run.summary.recompiles, again, "recompile")]
         fewer = [f"{plural(now, what)}, not {was}" for was, now, what in counts if now < was]
         gone = improvement.gone(run, ran.report) if len(ran.report.breaks) < len(run.own_breaks) else []
-        if gone and self._is_whole and not (ran.varies or self._raised) and not improvement.depends_on_values(run, gone):
+        if gone and self._is_whole and not (ran.varies or raises) and not improvement.depends_on_values(run, gone):
             self._warm_up(ran)
         elif fewer:
-            gives = f"Repeating {calls} after the run, each by itself, gives {', and '.join(fewer)}"
-            self.found.notes += [f"{gives}: no change was tried for what does not come back"] if self._trials.calls else []
+            # arguments of the program's own torch.compile are not known
+            own = " and without the arguments of its own torch.compile" * any(c.entry is c.target for c in self._trials.calls)
+            gives = f"Repeating {calls} after the run, each by itself{own}, gives {', and '.join(fewer)}"
+            self.found.notes += [f"{gives}: no change was tried for what is not in these calls"] if self._trials.calls else []
             known = {*map(improvement.extent, ran.report.breaks)}
             others = [b for b in run.own_breaks if improvement.extent(b) not in known]
             self.found.fixes += [
                 Fix(id=f"x{next(self._ids)}", break_=b.id, title=_NONE,
-                    reason=(b.stack and self._raised.get(b.stack[0].function))
-                    or _ABSENT + " without the backend" * (b.type == improvement.OF_BACKEND))
+                    reason=_ABSENT + ", which run without the backend" * (b.type == improvement.OF_BACKEND))
                 for b in others
             ]  # fmt: skip
         return True
 
-    def _leave_out_raising(self) -> None:
-        """Leave out the calls that raise when repeated, but did not when recorded: what they read, say a gradient, is gone."""
+    def _leave_out_raising(self) -> bool:
+        """Leave out the calls that raise when repeated, but did not when recorded: what they read, say a gradient, is gone.
+
+        Returns whether there are any.
+        """
         kept = list[RecordedCall]()
         for call in self._trials.calls:
             error, name = self._verifier.in_eager_mode(call).error, user_name(_entry_name(call).rpartition("<locals>.")[2])
             if call.returned and isinstance(error, Exception):
-                why = f"when repeated, a call of {name} raised {error_words(error)}"
-                self._raised[name.rpartition(".")[2]] = why
-                self.found.notes.append(f"{why[0].upper()}{why[1:]}")
+                self.found.notes.append(f"When repeated, a call of {name} raised {error_words(error)}")
             else:
                 kept.append(call)
-        self._trials.calls = kept
+        raises, self._trials.calls = len(kept) < len(self._trials.calls), kept
+        return raises
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""

@@ -294,6 +294,17 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     assert "--apply --conditional writes those that hold under a condition, too" in advice(report)["first"]
     report.patched_by, done = "", report.patched_by
     assert advice(report)["first"].startswith("review 2 fixes, 1 under a condition: graph breaks 3 → 0")
+    for report.patched_by, file, said in (
+        (
+            "report.patch()",
+            "model.py",
+            "report.patch(conditional=True) is the diff; also needed: torch.compile(..., dynamic=True).",
+        ),
+        (done, "lib/site-packages/model.py", "apply the printed patch by hand, as it changes a library's file; also needed"),
+    ):
+        edits[0].file, report.conditional_fix_set.settings = file, {"dynamic": True}
+        assert said in advice(report)["first"]
+    edits[0].file, report.conditional_fix_set.settings = "model.py", {}
     report.patched_by, report.fix_set.fixes = done, []
     assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
     report.patched_by, report.conditional_fix_set.cells = "%fix", {"<cell 1>": "old", "<cell 2>": "torch._dynamo.config..."}
