@@ -247,14 +247,14 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     # a setting is in force for all
     tried = [fix for fix in fixes if fix.verdict != "untried"] or considered(report, [b.id for b in report.breaks], setting)
     # of several settings, what was refused may be another one beside it
-    if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1] or tried):
+    if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1]):
         refused = next(fix for fix in sorted(tried, key=lambda fix: not fix.reason) if fix.verdict == "refused")
         why = f": {compiler_text(refused.reason, 400)}".rstrip(".: ")  # which speaks of the place for which it was tried
         return False, f"`{name} = True` was tried{_first_place(report, [refused.break_])} and refused{why}"
     trials = report.trials or []
     trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
     if trial is None:
-        reason = next((fix.reason for fix in fixes if fix.reason), "")
+        reason = next((fix.reason for fix in fixes if fix.reason and fix.verdict == "untried"), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(report, trials[: trials.index(trial)])[-1]
     if trial.harm is None:

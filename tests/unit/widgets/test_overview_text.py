@@ -339,6 +339,8 @@ def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried(report: Re
     for reason in ("the time limit was reached", "not verified: the time limit was reached"):
         report.fixes[0].reason = reason
         assert fix().endswith("(the compiler's hint, not tried: the time limit was reached)")
+    report.fixes[0].settings, report.fixes[0].verdict = {SCALARS: True, "another": True}, "refused"
+    assert fix().endswith("(the compiler's hint, not tried)"), "what was refused is both together"
 
 
 def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
