@@ -133,7 +133,8 @@ def how_to_apply(report: Report) -> str:
         return f"No file changes: use {', '.join(by_hand)}"
     if not by:
         return ""
-    needed = [f"also needed: {', '.join(by_hand)}"] if by_hand else []
+    of = " for those under a condition" * (bool(own.fixes) and by_hand != unplaced_settings(own))
+    needed = [f"also needed{of}: {', '.join(by_hand)}"] if by_hand else []
     if by.startswith("report."):
         is_live = report.live_fixes is not None  # a report that was read from a file has no functions
         both = "report.patch({0}) is the diff" + "; `with report.fixed({0}) as f:` gives the fixed function" * is_live

@@ -298,7 +298,7 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
         (
             "report.patch()",
             "model.py",
-            "report.patch(conditional=True) is the diff; also needed: torch.compile(..., dynamic=True).",
+            "report.patch(conditional=True) is the diff; also needed for those under a condition: torch.",
         ),
         (done, "lib/site-packages/model.py", "apply the printed patch by hand, as it changes a library's file; also needed"),
     ):
