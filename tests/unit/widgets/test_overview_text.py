@@ -295,11 +295,7 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     report.patched_by, done = "", report.patched_by
     assert advice(report)["first"].startswith("review 2 fixes, 1 under a condition: graph breaks 3 → 0")
     for report.patched_by, file, said in (
-        (
-            "report.patch()",
-            "model.py",
-            "report.patch(conditional=True) is the diff; also needed for those under a condition: torch.",
-        ),
+        ("report.patch()", "model.py", "(conditional=True) is the diff; also needed for those under a condition: torch."),
         (done, "lib/site-packages/model.py", "apply the printed patch by hand, as it changes a library's file; also needed"),
     ):
         edits[0].file, report.conditional_fix_set.settings = file, {"dynamic": True}
