@@ -46,7 +46,7 @@ class Settings:
     """All settings of a run: how to compile, how to run, what to show."""
 
     fullgraph: bool = _option(
-        False, "Capture one single graph, or fail at the first graph break. Wins over --error-on-graph-break.", SWITCH
+        False, "Fail at the first graph break: what is compiled is one graph each. Wins over --error-on-graph-break.", SWITCH
     )
     error_on_graph_break: bool | None = _option(
         None, "Fail at a graph break, unless a region allows it. More than one graph is still possible.", SWITCH
@@ -78,8 +78,8 @@ class Settings:
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(
         False, "Leave compiled functions and modules bound to their names after the cell, with what is compiled for them, but "
-        "not its statements; not with --region. (The next call compiles again after --device, and where a function of -f calls "
-        "one of -f.)",
+        "not its statements; not with --region. (The next call compiles again after --device, and where one function that "
+        "it compiles calls another.)",
         SWITCH, group="run",
     )  # fmt: skip
     profile: int | None = _option(

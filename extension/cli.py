@@ -71,7 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     fix.add_argument("--fix-seconds", type=float, metavar="SECONDS", help=limit)
     _add_script(fix, _fix)
 
-    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
+    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a report saved as .json.")
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     strict = "Fail if a record is unknown or damaged, or if the report of ranks has notes."
