@@ -151,7 +151,7 @@ class Run:
         cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         if cached and self.trace_again:
             names = ", ".join(cached)
-            self.notes.append(f"ran as compiled before this recording, with unknown breaks: {names}; {self.trace_again}")
+            self.notes.append(f"known to Dynamo before this recording, with unknown breaks: {names}; {self.trace_again}")
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 

@@ -432,8 +432,9 @@ class Recompiles:
         metrics = record.metrics
         began = record.started or record.unfinished
         refusal = None if began else dynamo_texts.REFUSED.search(str(metrics.get("fail_reason")))
-        refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in dynamo_texts.LIMIT.finditer(str(metrics.get("dynamo_config")))}
+        least = min(limits, key=lambda name: limits[name], default="recompile_limit")
+        refused_by = None if began else refusal["name"] or refusal["old"] if refusal else least
         # the global state is checked first: where other versions fail at another guard, they are of this state
         texts = sorted(dynamo_texts.recompile_texts(record.recompile_text or ""), key=lambda text: "GLOBAL_STATE" in text)
         guards = self.failed(record, texts, self.version(record))
@@ -450,7 +451,7 @@ class Recompiles:
             failed_guards=guards,
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + is_added,
-            limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),
+            limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or least),
             refused_by=refused_by,
         )  # fmt: skip
 

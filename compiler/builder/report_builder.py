@@ -319,7 +319,7 @@ class _ReportBuilder:
                 early = [f", which ended at line {at.line}" for at in stops if (at.end_line or at.line) < (frame.end_line or 0)]
                 rest = "".join(lines.file_lines(frame.file)[frame.line - 1 : frame.end_line])
                 may_differ = frame.kind == "function" or early or (is_sole and re.search(r"\b(if|for|while)\b", rest))
-                if later > 0 and may_differ and self.links.caller(record, frame)[0] == "":
+                if later > 0 and may_differ and not in_torch(frame.file) and self.links.caller(record, frame)[0] == "":
                     what, it, only = _what(frame), "it", ""
                     if frame.kind == "function":
                         it, only = "a function", " Call it only where there is something to compile."

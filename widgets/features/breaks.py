@@ -153,7 +153,7 @@ def advice(report: Report, b: Break) -> list[str]:
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and raised_at(report, b)
     in_trace = ran and b.type.endswith("when making fake tensor call")
-    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "")
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "" or b.source.startswith("assert "))
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
@@ -168,14 +168,15 @@ def advice(report: Report, b: Break) -> list[str]:
             fit.append(f"The line is in {owner}'s own code: move the call that leads to it out of the compiled code.")
         steps = fit
     what = "line" if caller is None and owner is None else "call that leads here"
+    correct = "correct it, or, if it raises none without torch.compile, move it out of the compiled code."
     known = (
         (is_false, "If it is meant to hold, change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: if it should be, define or import it before."),
-        (fails or in_trace, f"The {what} raised an error {'outside of graphs' if fails else 'when it was traced'}: "
-            "correct it, or, if it raises none without torch.compile, move it out of the compiled code."),
+        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
+        (fails, f"The {what.replace('call', 'line')} raised an error outside of graphs: {correct}"),
+        (in_trace, f"The {what} raised an error when it was traced: {correct}"),
         (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
             "a mask of what is done."),
-        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),
         ("tolist() with non-integer" in b.type, f"{_INSTEAD['capture_scalar_outputs']}."),

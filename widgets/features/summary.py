@@ -302,7 +302,8 @@ def _nothing(report: Report, *, is_asked: bool) -> str:
     facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
     facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
     unless = ", unless a graph break that the program asks for is not meant" * is_asked
-    what = "look into the error" if "stopped by an error" in headline_parts(report) else f"nothing{unless}"
+    what = "look into what is not compiled" if facts[1:] else f"nothing{unless}"
+    what = "look into the error" if "stopped by an error" in headline_parts(report) else what
     return f"{what}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 

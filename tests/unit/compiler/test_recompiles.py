@@ -39,15 +39,17 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
     assert recompile_words(report.recompiles[0]) == ["scale.by was 0.5 when it was compiled, and is 1.5 now"]
 
 
+@pytest.mark.parametrize("limit", ["recompile_limit", "accumulated_recompile_limit"])
 @pytest.mark.parametrize("config", [{}, {"fail_on_recompile_limit_hit": True}])
-def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool]) -> None:
-    with torch._dynamo.config.patch(recompile_limit=2, **config), observe() as recording, contextlib.suppress(Exception):
+def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool], limit: str) -> None:
+    with torch._dynamo.config.patch(**config, **{limit: 2}), observe() as recording, contextlib.suppress(Exception):
         compiled = torch.compile(lambda x: x * 2, backend="eager", dynamic=False, fullgraph=bool(not config))
         for n in range(2, 6):
             compiled(torch.ones(n))
     report = recording.report
     assert (report.summary.graphs, report.summary.recompiles, report.summary.failed) == (2, 1, 1)
     assert report.frames[-1].recompile_of is None
+    assert [r.limit for r in report.recompiles] == [2, 2], "the smaller limit"
 
 
 def test_a_value_that_waits_for_a_call_at_the_break_has_the_name_by_which_the_frame_has_it() -> None:

@@ -129,7 +129,7 @@ def test_observe_runs_the_cell_as_it_stands(shell):
     assert report.summary.breaks == 1
     report = shell.report("%%observe", "y = f(x)")
     assert report.summary.breaks == 0
-    note = "ran as compiled before this recording, with unknown breaks: f; {} --fresh traces it again"
+    note = "known to Dynamo before this recording, with unknown breaks: f; {} --fresh traces it again"
     assert report.notes == [note.format("%%observe")]
     fresh = shell.report("%%observe --fresh", "y = f(x)")
     assert (fresh.summary.breaks, fresh.notes) == (1, [])

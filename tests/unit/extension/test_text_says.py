@@ -190,7 +190,7 @@ def test_a_call_that_fails_in_torchs_code_is_to_be_corrected_and_a_break_before_
     shell("a, b = torch.nn.Linear(3, 3), torch.nn.Linear(4, 4)")
     body = "    max(x, a(x), key=lambda t: t.sum().item())", "    return b(x)"
     failed, *others = shell("%%compile --view text", "def f(x):", *body, "f(x)").text.split("✂ graph break at ")[1:]
-    assert "→ The call that leads here raised an error outside of graphs: correct it" in " ".join(failed.split())
+    assert "→ The line that leads here raised an error outside of graphs: correct it" in " ".join(failed.split())
     assert "raised an error outside" not in " ".join("".join(others).split())
     shell("def log(s): print(s)", "def f(x):", "    log('a')", "    return x.view(7)")  # log has no frame of its own
     words = shell("%%compile --view text", "f(torch.ones(3))").text
@@ -236,6 +236,8 @@ def test_a_line_whose_error_is_of_a_graph_is_not_said_to_raise_it_uncompiled(she
     words = shell(*lines, "f(torch.tensor([7]))").text
     assert "✗ IndexError at In[" in words
     assert "raised an error outside" not in words
+    body = "def f(x):", "    for _ in range(2):", "        if x.sum() > 0: raise ValueError('large')", "    return x"
+    assert "→ Check it outside of the compiled code" in shell("%%compile --view text", *body, "f(torch.ones(3))").text
 
 
 @pytest.mark.parametrize("stance", ["force_eager", "eager_on_recompile"])

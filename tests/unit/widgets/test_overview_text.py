@@ -522,11 +522,12 @@ def test_unknown_breaks_are_never_called_none() -> None:
 def test_what_is_wrong_without_a_cause_is_said() -> None:
     report = with_all_cached(model())
     report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
-    assert advice(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
+    facts = "look into what is not compiled: {}, no recompile; 1 frame failed; 2 frames skipped."
+    assert advice(report)["first"] == facts.format("no graph break")
     report.error = of.Failure(type="KeyError", message="k", origin="user")
     assert advice(report)["first"].startswith("look into the error: no graph break, no recompile; 1 frame failed")
     report.error = None
     report.breaks = [replace(b, allowed=True) for b in model().breaks]
     report.summary.breaks, report.summary.unexpected = 6, 0
     report.trials = [Trial(breaks=6), Trial(settings={SCALARS: True}, breaks=0, removes=[b.id for b in report.breaks])]
-    assert advice(report)["first"] == "nothing: 6 graph breaks (6 allowed), no recompile; 1 frame failed; 2 frames skipped."
+    assert advice(report)["first"] == facts.format("6 graph breaks (6 allowed)")
