@@ -104,13 +104,13 @@ def compare(call: RecordedCall | None, backend: object = None) -> Check:
 def outcome(compiled: Observation, eager: Observation, varying: Container[str] = ()) -> Check:
     """Compare two observations of one call; `varying`: what is not compared, as it is another in each eager call: a time."""
     raised = _raised(compiled, eager)
-    checked = Check(not_compared=eager.opaque, differences=[*raised])
+    checked = Check(not_compared=list(dict.fromkeys([*eager.opaque, *compiled.opaque])), differences=[*raised])
     if eager.backward_error and not compiled.backward_error:
-        checked.not_compared = [*eager.opaque, f"gradients: autograd.grad in the eager call raises {eager.backward_error}"]
-    for what, expected in eager.parts.items():
+        checked.not_compared.append(f"gradients: autograd.grad in the eager call raises {eager.backward_error}")
+    for what in eager.parts:
         if what == "gradients" and raised:
             continue
-        actual = compiled.beside(eager, what)
+        actual, expected = compiled.beside(eager, what)
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         found, wanted = ({name for name, _ in parts} for parts in (actual, expected))
         here = "is new or changed" if what == "effects" else "exists"  # parameters that have not changed are left out

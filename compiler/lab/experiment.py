@@ -37,6 +37,8 @@ _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
 #: prefixes of attributes that torch sets on tensors, functions and classes
 _TORCHS = ("._dynamo_", "._torch")
+#: what is not compared where going backward would use up what the program's own backward passes need
+EARLIER = "gradients, which go on into the history of an earlier tensor"
 #: how the names of gradients begin that the call itself has computed
 _LEFT = "gradient left in "
 #: these, those that Python sets on classes, and the place of dict entries whose keys cannot be named
@@ -106,15 +108,18 @@ class Observation:
         """Name of the exception's class; None if there was none."""
         return None if self.error is None else type(self.error).__name__
 
-    def beside(self, eager: Observation, what: str) -> list[Part]:
-        """Its parts of a group, without gradients that eager's backward cannot be asked for, as of a reentrant checkpoint.
+    def beside(self, eager: Observation, what: str) -> tuple[list[Part], list[Part]]:
+        """Its parts of a group and eager's, without gradients that the backward of one of them cannot be asked for.
 
-        Also without what is written but not changed here, and not written in eager, where writes to `tensor.data` do not count.
+        That is so for a reentrant checkpoint, and for the history of an earlier tensor, perhaps in the compiled graph alone.
+        What is written but not changed here, and not written in eager, where writes to `tensor.data` do not count, is left out.
         """
-        is_asked = what == "gradients" and eager.backward_error
-        found = [part for part in self.parts.get(what, ()) if not is_asked or part[0].startswith(_LEFT)]
-        unwritten = self.unchanged - {name for name, _ in eager.parts.get(what, ())}
-        return [(name, value) for name, value in found if name not in unwritten or isinstance(value, PLAIN)]
+        expected, is_gradient = eager.parts.get(what, []), what == "gradients"
+        unwritten = self.unchanged - {name for name, _ in expected}
+        is_unasked = is_gradient and (eager.backward_error or {EARLIER} & {*self.opaque, *eager.opaque})
+        found = [(n, value) for n, value in self.parts.get(what, ()) if n not in unwritten or isinstance(value, PLAIN)]
+        own, wanted = ([p for p in parts if not is_unasked or p[0].startswith(_LEFT)] for parts in (found, expected))
+        return own, wanted
 
     def rounding(self, what: str, name: str) -> Rounding:
         """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
@@ -200,7 +205,7 @@ class Experiment:
         groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients_left()}
         try:
             if before.are_of_the_program(results):
-                opaque["gradients, which go on into the history of an earlier tensor"] = None
+                opaque[EARLIER] = None
             else:
                 groups["gradients"] += before.gradients(results)
         except RuntimeError as error:

@@ -93,6 +93,9 @@ def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
     assert "1 fix: graph breaks 1 → 0, graphs 2 → 1 in the repeated calls" in " ".join(str(report).split())
+    looks_up = make("def f(x, n): return x * {0: 1, 1: 2}[int(n)]").f
+    [done] = [x for x in fix(looks_up, torch.ones(3), torch.tensor(1)).fixes if x.chosen]
+    assert done.assumption == "n.item() does not vary: the code is compiled again for each other value"
     with report.fixed() as g:
         assert g is f
         assert torch.equal(torch.compile(g, fullgraph=True, backend="eager")(torch.zeros(2)), torch.ones(2))

@@ -96,8 +96,8 @@ def _other_error(actual: Observation, expected: Observation) -> str | None:
 
 
 def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn = lambda what, index: False) -> str | None:
-    for what, parts in expected.parts.items():
-        found = actual.beside(expected, what)
+    for what in expected.parts:
+        found, parts = actual.beside(expected, what)
         names, wanted = [name for name, _ in found], [name for name, _ in parts]
         if names != wanted:
             missing = [name for name in wanted if name not in names]
