@@ -156,14 +156,20 @@ def removed(
     left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
+    stays = [_cause(r) for r in after.recompiles]
     for place in then - now:
-        here = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
-        frames += here[now[place] : then[place]]
+        here = [r for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
+        here.sort(key=lambda r: _cause(r) not in stays)
+        frames += [r.frame for r in here[now[place] : then[place]]]
     frames += [r.frame for r in run.recompiles if r.frame in moved]
     still = {after.frame(r.frame).name for r in after.recompiles}  # perhaps in a changed line
     frames.sort(key=lambda frame: run.frame(frame).name in still)
     fewer = max(0, then.total() - now.total())
     return breaks + frames[:fewer], left + frames[fewer:]
+
+
+def _cause(recompile: Recompile) -> list[tuple[str, str | None]]:
+    return [(guard.kind, guard.source) for guard in recompile.failed_guards[:1]]
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:

@@ -133,12 +133,13 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
 
 def test_one_compile_for_all_sizes(shell: Any, texts: list[str]) -> None:
     shell("import torch")
-    cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
+    cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))", "f(torch.ones(2, 2))")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.verdict, chosen.settings, chosen.recompile) == ("verified", {"dynamic": True}, report.recompiles[0].frame)
-    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (1, 0)
-    assert "1 fix: recompiles 1 → 0, graphs 2 → 1 in the repeated calls" in str(report)
+    assert chosen.removes == [chosen.recompile], "not that of another number of dimensions"
+    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (2, 1)
+    assert "1 fix: recompiles 2 → 1, graphs 3 → 2 in the repeated calls" in str(report)
     assert "%fix puts the fixes into a new cell" in " ".join(str(report).split())
     assert report.patch() == "# dynascope: no file changes; needed: torch.compile(..., dynamic=True)\n"
     assert shell("%fix").text.strip() == ""
@@ -148,7 +149,7 @@ def test_one_compile_for_all_sizes(shell: Any, texts: list[str]) -> None:
     report.fix_set.cells = earlier | report.fix_set.cells
     assert " changes, too: edit it, and run it before the new cell\n--- In[" in (said := shell("%fix").text)
     assert "-import torch\n+import numpy\n" in said
-    shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
+    shell.report(*fixed.splitlines()).expect("recompiles=1,graphs=2")
 
 
 def test_recompiles_are_counted_with_the_guards_that_aotautograd_adds(shell: Any) -> None:
