@@ -258,7 +258,7 @@ def run_script(
 
     sys.argv = [chosen.script, *chosen.arguments]
     file = None if chosen.module else Path(chosen.script).absolute()  # the script may change the directory
-    recording = Run(retraces=False, fix_own=fix, on_progress=ProgressLine().show)
+    recording = Run(retraces=False, fix_own=fix, on_progress=ProgressLine(every=20).show)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
             started(recording.recording)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -29,15 +30,25 @@ def columns(width: int | None) -> int:
 
 
 class ProgressLine:
-    """One line on stderr on what a run does after the user's code, such as measuring; only if stderr is a terminal."""
+    """One line on stderr on what a run does after the user's code, such as measuring.
 
-    def __init__(self) -> None:
+    If stderr is no terminal, a line is written after each `every` seconds in which there is something to say.
+    """
+
+    def __init__(self, every: float = math.inf) -> None:
         self._shown, self._stream = "", sys.stderr  # now: what repeated calls write is silenced
+        self._every = self._next = every
 
     def show(self, state: Mapping[str, Any]) -> None:
         """Write the stage of a run's progress over the previous one; without a stage, the line is cleared."""
         stage, stream = str(state.get("stage") or ""), self._stream
-        if stage != self._shown and is_open(stream) and getattr(stream, "isatty", bool)():
+        if stage == self._shown or not is_open(stream):
+            return
+        if not getattr(stream, "isatty", bool)():
+            if stage and state["seconds"] > self._next:
+                self._next = state["seconds"] + self._every
+                print(f"[{state['seconds']:.0f} s] {stage}", file=stream, flush=True)
+        else:
             self._shown = stage
             words = f"[{state['seconds']:.0f} s, Ctrl-C stops this] {stage}" if stage else ""
             stream.write("\r\x1b[K" + words[: shutil.get_terminal_size().columns - 1])

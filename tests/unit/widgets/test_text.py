@@ -17,7 +17,7 @@ from dynascope.widgets.features.recompiles import recompile_row
 from dynascope.widgets.features.run_time import input_words, verdict_words
 from dynascope.widgets.features.summary import headline
 from dynascope.widgets.render.text import to_text
-from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.terminal import ProgressLine, Terminal
 
 
 def test_one_break() -> None:
@@ -131,3 +131,11 @@ def test_what_was_asked_for_and_what_is_missing_is_in_the_text_however_many_note
 
 def test_of_a_word_that_is_longer_than_a_line_the_beginning_is_shown() -> None:
     assert Terminal(False, 48).labelled("cause: ", "a" * 100, 1) == ["cause: " + "a" * 39 + " …"]
+
+
+def test_in_a_pipe_a_long_search_says_now_and_then_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    often, never = ProgressLine(every=20), ProgressLine()
+    for second in range(45):
+        often.show({"seconds": second, "stage": f"tracing {second}"})
+        never.show({"seconds": second, "stage": f"tracing {second}"})
+    assert capsys.readouterr().err == "[21 s] tracing 21\n[42 s] tracing 42\n"
