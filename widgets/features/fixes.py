@@ -81,6 +81,7 @@ def _changes(of: Fix | FixSet, *, is_whole: bool = False) -> str:
     stays, left_out = (("breaks", "recompiles"), "graph_runs") if is_whole else ((), "")
     told = [one for one in counts if (None not in one or (one[0] == "recompiles" and of.after)) and one[0] != left_out]
     told = [(name, was, now) for name, was, now in told if was != now or (was and name in stays)]
+    told.sort(key=lambda one: one[1] == one[2])  # first what changes
     found = ", ".join(f"{_COUNTED[name]} {was} → {now}" for name, was, now in told).replace("None", "unknown")
     # calls in eager mode before the compiled ones are compared with the first calls
     return found + " in the repeated calls" * (bool(found) and _WARM_UP not in of.settings)
