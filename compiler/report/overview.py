@@ -188,7 +188,7 @@ class Cause:
     guard: FailedGuardKind | None = None
     #: ids of the breaks, the most expensive first
     breaks: list[str] = field(default_factory=list)
-    #: ids of the recompiled frames, each with the guards that failed, those of most versions first
+    #: ids of the recompiled frames, each with the guards that failed, those of the kind that takes most values first
     frames: dict[str, list[FailedGuard]] = field(default_factory=dict)
     #: for each of the breaks, the functions and resume functions that run into it
     split: int = 0
@@ -253,9 +253,12 @@ def causes(report: ReportData) -> list[Cause]:
     code = {f.id: f.code for f in report.frames}
     limited = {code.get(r.frame, "") for r in report.recompiles if r.refused_by is not None}
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
-    often = Counter(kind for kind, _ in {(_kind(guard), guard.compile_id) for guards, _ in again for guard in guards})
+    # what takes a new value each time compiles again and again; what alternates between two, only once
+    guards_failed = (guard for guards, _ in again for guard in guards)
+    seen = {(_kind(guard), guard.source, guard.actual or guard.now or guard.compile_id) for guard in guards_failed}
+    values = Counter(kind for kind, *_ in seen)
     for guards, recompile in again:
-        first, *others = sorted(guards, key=lambda guard: (guard.kind == "global state", -often[_kind(guard)]))
+        first, *others = sorted(guards, key=lambda guard: (guard.kind == "global state", -values[_kind(guard)]))
         cause = groups.setdefault(("guard", _kind(first)), Cause(kind="recompile", guard=_kind(first)))
         cause.frames[recompile.frame] = [first, *others]
         cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
