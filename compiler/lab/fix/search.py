@@ -50,7 +50,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _SURE_SHARE = 0.4
 #: of calls in eager mode, which are conditional but come before all other changes: these hold with and without them
 _LATER = "Calls that were not recorded do not meet these graph breaks either, as they would in code for, say, every tenth call"
-_AS_OTHERS = "The same as for {}, together with which it was verified"
+_AS_OTHERS = "The same as for {}, together with which it was compared"
 #: traced code has no cache, and the repeated calls never run what the recorded ones have put into it
 _EMPTY_CACHE = "What {} does while its cache is empty, such as to print, may be lost: repeated calls find the cache filled"
 _NONE, _NONE_FITS = "No change was tried", "no known one fits this line by itself"

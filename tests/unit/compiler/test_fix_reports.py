@@ -121,7 +121,7 @@ def test_a_change_that_moves_a_break_to_one_with_a_conditional_fix_is_a_fix_unde
     report = fix(moves_to_an_assert, torch.ones(3))
     first, second = (x for x in report.fixes or () if x.chosen)
     assert (first.title, first.verdict, second.verdict) == ("Run print() after the graph", "conditional", "conditional")
-    assert first.condition == f"The same as for “{second.title}”, together with which it was verified"
+    assert first.condition == f"The same as for “{second.title}”, together with which it was compared"
     assert (second.condition or "").startswith("With all of them: "), "it was compared with the first change in force"
     assert report.patch() == ""
     assert "reorderable_logging_functions.add(print)" in report.patch(conditional=True)
