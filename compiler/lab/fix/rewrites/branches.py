@@ -18,7 +18,10 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 #: title of the candidates with torch.where
 WHERE = "Choose with torch.where"
-_BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
+_BOTH = (
+    "Both sides are computed, so an infinite derivative in either makes gradients NaN; the result is a new tensor of their "
+    "common shape and type."
+)
 _ONE = (
     "The sides give tensors of the same shape and type and use no float that varies from call to call, the result is a new "
     "tensor, and what is used only on the side not taken gets a gradient of zero instead of none."
