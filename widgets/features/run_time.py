@@ -202,7 +202,10 @@ def inputs_summary(report: Report) -> str:
     counts.append((kinds.count("partly"), "runs", "run", "partly eagerly"))
     parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
     parts += [f"{failed} could not be measured"] if (failed := kinds.count("failed")) else []
-    return f"{plural(len(runs), 'input')}{of}: {', '.join(parts) or 'none needs another compile in the recorded state'}"
+    segments = report.profile.segments if report.profile else []
+    again = any(s.label.startswith("compiled while measuring") for s in segments)  # such as for a counter
+    none = f"none needs another compile in the recorded state{', but repeating the call did: see the notes' * again}"
+    return f"{plural(len(runs), 'input')}{of}: {', '.join(parts) or none}"
 
 
 # -- text -------------------------------------------------------------------------------------------

@@ -112,6 +112,16 @@ def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
     assert [f.status for f in report.frames if f.status != "ignored"] == ["compiled", "compiled"]
 
 
+def test_a_counter_compiles_again_whatever_the_input() -> None:
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        count[0] += 1
+        return x * count[0]
+
+    count = [0]
+    report = explain(counted, backend="eager", profile=1, inputs=[torch.ones(2), torch.ones(2)])(torch.ones(2))
+    assert inputs_summary(report).endswith("compile in the recorded state, but repeating the call did: see the notes")
+
+
 def test_an_interrupt_ends_the_list() -> None:
     def stops(x: torch.Tensor) -> torch.Tensor:
         if len(x) == 5:
