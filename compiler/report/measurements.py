@@ -461,7 +461,7 @@ class Counts(Part, kw_only=True):
     graphs: int = 0
     #: None: unknown, as calls in a row go on to compile the code that guards what they change, or as they were not traced
     recompiles: int | None = 0
-    #: what the fourth of four equal calls in a row still compiles, each function with a guard that failed
+    #: what the fourth of four equal repeated calls still compiles, each function with a guard that failed
     compiled_again: list[str] = []
     #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None

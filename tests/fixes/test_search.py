@@ -357,7 +357,7 @@ def test_a_change_with_which_calls_go_on_compiling_is_refused(make: Make) -> Non
             return y
     """)
     assert not chosen(report := fix(program.f, torch.ones(3)))
-    assert "refused, the fourth of four equal calls in a row compiles f" in " ".join(str(report).split())
+    assert "refused, the fourth of four equal repeated calls compiles f" in " ".join(str(report).split())
     program = make("""
         seen = []
 

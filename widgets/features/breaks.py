@@ -245,8 +245,10 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     stays = f"`{setting} = True` was tried, and not seen to remove the graph break{_first_place(report, ids)}{unseen}"
     if chosen is not None:
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, stays)
-    # a setting is in force for all
-    tried = [fix for fix in fixes if fix.verdict != "untried"] or considered(report, [b.id for b in report.breaks], setting)
+    # a setting is in force for all; but that another break stays says nothing of this one
+    every = considered(report, [b.id for b in report.breaks], setting)
+    others = [fix for fix in every if not fix.reason.startswith("the graph break stays")]
+    tried = [fix for fix in fixes if fix.verdict != "untried"] or others
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1]):
         refused = next(fix for fix in sorted(tried, key=lambda fix: not fix.reason) if fix.verdict == "refused")

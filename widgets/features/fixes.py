@@ -90,7 +90,8 @@ def _changes(of: Fix | FixSet, *, is_whole: bool = False) -> str:
 def times_with_fixes(report: Report) -> tuple[str, bool]:
     """The times of a call without and with all fixes, in words, and whether it is slower with them; ("", False): unknown."""
     fixes = report.fixes_to_apply(conditional=True)
-    if fixes is None or fixes.before.seconds is None or fixes.after.seconds is None:
+    is_unclear = report.profile is not None and report.profile.verdict.payback == "unclear"
+    if fixes is None or fixes.before.seconds is None or fixes.after.seconds is None or is_unclear:
         return "", False
     before, after = fixes.before.seconds, fixes.after.seconds
     known = report.profile.median_seconds if report.profile is not None else before

@@ -177,7 +177,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if state:
         names = ", ".join(capped(state, 3))
         what = f"; {OWN_STATE}" * (" == " in names)  # a guard on a value, such as a counter
-        again = f"look into what the fourth of four equal calls still compiles: {names}{what}."
+        again = f"look into what the fourth of four equal repeated calls still compiles: {names}{what}."
         said = [again, *(said if tried or left else ())]
     dearer = _dearer(words, report) if tried and not left and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less

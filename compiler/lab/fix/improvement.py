@@ -156,11 +156,14 @@ def removed(
     left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
-    stays = [_cause(r) for r in after.recompiles]
+    again = Counter(map(_cause, after.recompiles))
     for place in then - now:
-        here = [r for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
-        here.sort(key=lambda r: _cause(r) not in stays)
-        frames += [r.frame for r in here[now[place] : then[place]]]
+        stays, goes = list[str](), list[str]()
+        for r in run.recompiles:
+            if r.refused_by is None and recompile_key(r, run, Plan())[0] == place:
+                (stays if again[_cause(r)] > 0 else goes).append(r.frame)
+                again[_cause(r)] -= 1
+        frames += [*stays, *goes][now[place] : then[place]]
     frames += [r.frame for r in run.recompiles if r.frame in moved]
     still = {after.frame(r.frame).name for r in after.recompiles}  # perhaps in a changed line
     frames.sort(key=lambda frame: run.frame(frame).name in still)
@@ -168,8 +171,8 @@ def removed(
     return breaks + frames[:fewer], left + frames[fewer:]
 
 
-def _cause(recompile: Recompile) -> list[tuple[str, str | None]]:
-    return [(guard.kind, guard.source) for guard in recompile.failed_guards[:1]]
+def _cause(recompile: Recompile) -> tuple[tuple[str, str | None], ...]:
+    return tuple((guard.kind, guard.source) for guard in recompile.failed_guards[:1])
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:

@@ -611,7 +611,7 @@ class Search:
             if again := after.compiles_more_than(before):
                 raise Refused(again)
             if isinstance(problem, Recompile) and _frame_name(step.report, problem) in after.compiled_again:
-                raise Refused("the fourth of four equal calls in a row still compiles it")
+                raise Refused("the fourth of four equal repeated calls still compiles it")
             then, better = step.lost or before, _Step(tried, candidate, fix, gains=step.gains, vain=step.vain)
             better.lost = then if (elsewhere := self._why_worse_elsewhere(tried, then)) else None
             worse, more = _why_worse(problem, after.report, plan, step), improvement.more_captured(after, before)
@@ -777,7 +777,7 @@ class Search:
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         for when, step in (("Without a fix", self._steps[0]), ("With the fixes", last))[: len(self._steps)]:
             if names := listed(step.tried.ran.counts.compiled_again, 3):
-                why = f"the fourth of four equal calls in a row still compiles {names}"
+                why = f"the fourth of four equal repeated calls still compiles {names}"
                 self.found.notes.append(f"{when}, the number of recompiles is unknown: {why}")
         steps, plan, after = self._steps, self._steps[sure - 1].plan, self._steps[sure - 1].tried.ran.counts
         if self._first > 1:  # without the calls in eager mode, what they remove stays

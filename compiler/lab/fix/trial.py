@@ -86,8 +86,8 @@ class TrialResult:
         # torch's wrapper of a decorated `forward` has the module's name; where it breaks, `forward` is compiled by itself
         wrappers = {name for f in self.report.frames if in_torch(f.file) for name in (f.name, f.code_name)}
         for who, now, was in (
-            ("the fourth of four equal calls in a row compiles", self.compiled_again, before.compiled_again),
-            ("later calls of the run, which compiled nothing, then compile", self.compiled_later, before.compiled_later),
+            ("the fourth of four equal repeated calls compiles", self.compiled_again, before.compiled_again),
+            ("when repeated, later calls, which compiled nothing, compile", self.compiled_later, before.compiled_later),
         ):
             more, known = (Counter("forward" if name in wrappers else name for name in names) for names in (now, was))
             if more - known:

@@ -240,7 +240,7 @@ def test_a_setting_with_which_calls_fail_do_other_things_or_always_compile_is_no
         (undecided, SHAPES, "it ends in an error: Could not guard on data-dependent expression"),
         (indexed, SCALARS, "it ends in an error: only integers, slices"),
         (trained, TRAINING, "the call then does something else (gradients differ: no gradient left in model.weight)"),
-        (counted, SCALARS, "the fourth of four equal calls in a row compiles counted"),
+        (counted, SCALARS, "the fourth of four equal repeated calls compiles counted"),
     ):
         trials = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3, 2)).trials or []
         trial = next(trial for trial in trials if name in trial.settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
-from dynascope.compiler.report import Counts, Fix, FixSet, InputRun, Profile
+from dynascope.compiler.report import Counts, Fix, FixSet, InputRun, Profile, Verdict
 from dynascope.widgets.features.fixes import fix_row, fix_words, fixes_summary, how_to_apply
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
@@ -108,6 +108,8 @@ def test_the_times_of_a_call_are_short_ones() -> None:
         advice = view_model(report)["advice"]
         assert any(words in one for one in [advice["first"], *advice["more"]])
     assert "a call" not in advice["first"], "calls that differ so much do not show what a change gains"
+    report.profile = Profile(calls=3, median_seconds=0.0019, verdict=Verdict(payback="unclear"))
+    assert "a call" not in view_model(report)["advice"]["first"], "nor do those of a busy machine"
 
 
 def test_a_diff_shows_what_changes_in_an_edit() -> None:

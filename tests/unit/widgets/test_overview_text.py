@@ -246,12 +246,12 @@ def test_what_is_verified_is_done_first_and_the_rest_remains(report: Report) -> 
     report.fix_set.before = before = replace(before, recompiles=None, compiled_again=["g (a guard that failed: len(log) == 2)"])
     report.fix_set.after = replace(before, breaks=9, graph_runs=21)
     found = advice(report)
-    assert found["first"].startswith("look into what the fourth of four equal calls still compiles: g (a guard that failed:")
+    assert found["first"].startswith("look into what the fourth of four equal repeated calls still compiles: g (a guard that ")
     assert [said.partition(" ")[0] for said in found["more"][:2]] == ["At", "Leave"], "a call enters more graphs"
     report.fix_set.after.compiled_again = ["g (a guard that failed: tensor 'x' requires_grad mismatch)"]
     assert "where the compiled function itself" not in advice(report)["first"]
     report.fix_set.after.compiled_again = ["g"]
-    assert advice(report)["first"] == "look into what the fourth of four equal calls still compiles: g."
+    assert advice(report)["first"] == "look into what the fourth of four equal repeated calls still compiles: g."
     report.recompiles[4].refused_by, report.recompiles[3].failed_guards[0].kind = "recompile_limit", "dtype"
     report.fixes[0].removes = []
     said = "look into 3 of 4 recompiles: another size, such as x: 2, then 3"
