@@ -10,7 +10,7 @@ from browser.view_pages import HOSTILE, OpenPage
 def test_each_input_is_a_row_that_selects_what_was_compiled_for_it(open_page: OpenPage) -> None:
     shown = open_page("run_time")
     table = shown.root.locator(".dyn-inputs")
-    expect(table.locator("summary")).to_have_text("2 inputs: 1 needs another compile (0.80 s)")
+    expect(table.locator("summary")).to_have_text("2 inputs, each in the recorded state: 1 needs another compile (0.80 s)")
     expect(table.locator("tr")).to_have_count(2)
     expect(table.locator("code").nth(1)).to_have_text(HOSTILE)
     table.get_by_role("button", name="compiled again 1 time").click()

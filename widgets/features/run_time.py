@@ -193,7 +193,7 @@ def input_words(run: InputRun) -> str:
 
 
 def inputs_summary(report: Report) -> str:
-    """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
+    """All inputs in one line: `5 inputs, each in the recorded state: 2 need another compile (1.30 s), 1 runs eagerly`."""
     runs, of = report.inputs or [], a_call(report.profile).removeprefix("a call") if report.profile else ""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     kinds = ["partly" if r.outcome == "reused" and r.reasons else r.outcome for r in runs]
@@ -204,8 +204,9 @@ def inputs_summary(report: Report) -> str:
     parts += [f"{failed} could not be measured"] if (failed := kinds.count("failed")) else []
     segments = report.profile.segments if report.profile else []
     again = any(s.label.startswith("compiled while measuring") for s in segments)  # such as for a counter
-    none = f"none needs another compile in the recorded state{', but repeating the call did: see the notes' * again}"
-    return f"{plural(len(runs), 'input')}{of}: {', '.join(parts) or none}"
+    parts = [", ".join(parts) or "none needs another compile"] + ["a repeated call needed one, too: see the notes"] * again
+    state = f"{', each' * (len(runs) > 1)} in the recorded state"
+    return f"{plural(len(runs), 'input')}{of}{state}: {'; '.join(parts)}"
 
 
 # -- text -------------------------------------------------------------------------------------------

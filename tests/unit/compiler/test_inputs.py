@@ -119,7 +119,7 @@ def test_a_counter_compiles_again_whatever_the_input() -> None:
 
     count = [0]
     report = explain(counted, backend="eager", profile=1, inputs=[torch.ones(2), torch.ones(2)])(torch.ones(2))
-    assert inputs_summary(report).endswith("compile in the recorded state, but repeating the call did: see the notes")
+    assert inputs_summary(report).endswith("none needs another compile; a repeated call needed one, too: see the notes")
 
 
 def test_an_interrupt_ends_the_list() -> None:
@@ -197,6 +197,9 @@ def test_in_words() -> None:
         InputRun(arguments="b", outcome="recompiled", compile_seconds=0.5),
         InputRun(arguments="c", outcome="eager"),
     ]
-    assert inputs_summary(Report(inputs=runs)) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
+    assert (
+        inputs_summary(Report(inputs=runs))
+        == "3 inputs, each in the recorded state: 1 needs another compile (0.50 s), 1 runs eagerly"
+    )
     of_f = Report(inputs=runs[:1], profile=Profile(calls=1, median_seconds=1.0, function="f"))
-    assert inputs_summary(of_f) == "1 input of `f`: none needs another compile in the recorded state"
+    assert inputs_summary(of_f) == "1 input of `f` in the recorded state: none needs another compile"
