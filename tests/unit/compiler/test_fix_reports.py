@@ -42,7 +42,8 @@ def test_a_call_has_one_time() -> None:
     text = str(report)
     within_noise = f"about {time_text(known)} a call before and after"
     low, high = report.profile.spread
-    assert f"{time_text(known)} → {time_text(after)} a call" in text or within_noise in text or high > 1.5 * low
+    is_rough = high > 1.5 * low or report.profile.verdict.payback == "unclear"
+    assert f"{time_text(known)} → {time_text(after)} a call" in text or within_noise in text or is_rough
     assert f"run time: {time_text(known)} a call (median of warm calls in a loop" in text
     assert f"Under torch.compile, it takes {time_text(known)}" in text
     assert f"under torch.profiler ({time_text(report.profile.profiled_seconds or 0)} a call)" in text
