@@ -340,7 +340,8 @@ class TookTooLong(EndedFromOutside):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
-    It is raised later where an exception would end the process (`ends_the_process`), which only the main thread can know.
+    It is raised later where an exception would end the process (`ends_the_process`) or leave a module half imported, such as
+    one of those that torch imports when it needs them: which only the main thread can know.
     Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  Where it was
     turned into another error, as torch's C++ does, it is raised instead of that one.  If the program catches it, it is gone.
     """
@@ -366,11 +367,19 @@ def time_limit(seconds: float) -> Iterator[None]:
             limit.end()
 
 
+def _imports(frame: FrameType | None) -> int:
+    """How many frames of Python's import system called this one; the program itself may run in an import."""
+    count = 0
+    while frame is not None:
+        count, frame = count + (frame.f_code.co_filename == "<frozen importlib._bootstrap>"), frame.f_back
+    return count
+
+
 class _Limit:
     def __init__(self) -> None:
         self.is_reached = self.ended = False
         self._lock, self._timers = threading.Lock(), list[threading.Timer]()
-        self._thread = threading.get_ident()
+        self._thread, self._imports = threading.get_ident(), _imports(sys._getframe())
         is_main = threading.current_thread() is threading.main_thread()
         #: the signal's handler; None where it cannot be replaced, and restored
         self._before = signal.getsignal(_SIGNAL) if _SIGNAL and is_main else None
@@ -391,7 +400,7 @@ class _Limit:
         if not self.is_reached and callable(self._before):  # it is that of another limit, around this one
             self._before(number, frame)
         elif self.is_reached and not self.ended:
-            if ends_the_process(frame):
+            if ends_the_process(frame) or _imports(frame) > self._imports:
                 self.reach_in(_RETRY_SECONDS)
             else:
                 raise TookTooLong

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import itertools
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -122,6 +126,14 @@ except TookTooLong:
 
 def test_a_time_limit_waits_where_cpp_cannot_throw() -> None:
     assert printed_by("-c", ASKED_FOR_ITS_DEVICE) == "too long\n"
+
+
+def test_a_time_limit_leaves_no_module_half_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_slowly.py").write_text("import time\nfor _ in range(30):\n    time.sleep(0.01)\nready = True")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TookTooLong), time_limit(0.05):
+        all(map(importlib.import_module, itertools.repeat("imported_slowly")))
+    assert sys.modules.pop("imported_slowly").ready
 
 
 def test_an_interrupt_while_a_time_limit_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
