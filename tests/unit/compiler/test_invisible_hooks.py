@@ -29,14 +29,11 @@ SCRIPT = """
 import contextlib, logging, re, sys, traceback
 import torch, torch._dynamo
 from dynascope import observe
-
 def inner(x):
     return x.sin() if x.sum() > 0 else x.cos()
-
 def f(x):
     torch._dynamo.graph_break()
     return inner(x) + 1
-
 def refused(x):
     y = x + 1
     torch._dynamo.graph_break()

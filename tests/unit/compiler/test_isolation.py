@@ -101,24 +101,19 @@ def test_a_time_limit_that_becomes_another_error_is_one() -> None:
 
 
 ASKED_FOR_ITS_DEVICE = """
-import time
-import torch
+import time, torch
 from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 from torch.utils._python_dispatch import TorchDispatchMode
-
 class Slow(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         end = time.perf_counter() + 0.3
-        while func is torch.ops.prim.device.default and time.perf_counter() < end:
-            pass
+        while func is torch.ops.prim.device.default and time.perf_counter() < end: pass
         return func(*args, **(kwargs or {}))
-
 x = torch._subclasses.FakeTensorMode().from_tensor(torch.ones(2, requires_grad=True))
 try:
     with time_limit(0.1), Slow():
         x.sin()
-        while True:
-            pass
+        while True: pass
 except TookTooLong:
     print("too long")
 """

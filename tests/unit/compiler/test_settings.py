@@ -16,8 +16,7 @@ def test_a_misspelt_setting_is_answered_with_the_nearest_one() -> None:
         settings_from_keywords({"fulgraph": True})
     with pytest.raises(TypeError, match="keep is a setting of %%compile"):
         settings_from_keywords({"keep": True})
-    assert did_you_mean("blok", ["block", "_block", 3]) == " (did you mean block?)"
-    assert did_you_mean("nothing like it", ["block"]) == ""
+    assert [did_you_mean(name, ["block", "_block", 3]) for name in ("blok", "other")] == [" (did you mean block?)", ""]
 
 
 def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
