@@ -167,12 +167,10 @@ def _complete(tried: InputResult, report: Report) -> None:
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
     run.failed_guards = [guard for r in again for guard in r.failed_guards]
-    ran: list[str | None] = []
     if measured is not None and measured.failed is None:
         run.seconds, run.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
         run.eager_seconds = statistics.median(measured.eager) if measured.eager else None
-        ran = graphs_in(measured.events, report)
-        run.graphs = [graph for graph in ran if graph is not None]
+        run.graphs = [graph for graph in graphs_in(measured.events, report) if graph is not None]
     if run.error is not None:
         run.outcome = "failed"
     elif any(f.status == "compiled" for f in considered):
@@ -180,7 +178,7 @@ def _complete(tried: InputResult, report: Report) -> None:
         if run.eager_seconds is not None and measured is not None:
             run.payback, run.payback_calls = payback(measured, run.compile_seconds or None)
     else:
-        run.outcome = "reused" if ran or tried.ran_graphs else "eager"
+        run.outcome = "reused" if tried.ran_graphs else "eager"
         known = {f.compile_id for f in seen.frames}
         compiled = [f for f in report.frames if f.status != "skipped" and f.compile_id in known]
         # what comes after their breaks ran eagerly, in silence if it was refused for an earlier input, or skipped in another

@@ -31,7 +31,7 @@ from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events, profile_of, quartiles
 from dynascope.compiler.report import Profile, Report, Verdict, first_line, message_of, plural, time_text
-from dynascope.compiler.report.measurements import UNEVEN, Payback
+from dynascope.compiler.report.measurements import MEANWHILE, UNEVEN, Payback
 from dynascope.compiler.source.code import compiled_name, user_name
 
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
@@ -252,7 +252,7 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
         result.compiled_meanwhile = [compile_id for compile_id, _, _ in caches.latest_compiles(known - before)]
         count = len(result.compiled_meanwhile)
         as_repeated = f"outside of counts and expectations, as the call was repeated{_why_compiled(known - before)}"
-        result.notes += [f"{plural(count, 'frame')} compiled while measuring, {as_repeated}"] if count else []
+        result.notes += [f"{plural(count, 'frame')} {MEANWHILE}, {as_repeated}"] if count else []
         if others := known - before - count:
             eager = "at the recompile limit, for example, the code runs eagerly"
             result.notes.append(f"{plural(others, 'compile')} begun while measuring may have come to nothing: {eager}")

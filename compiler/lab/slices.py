@@ -39,6 +39,7 @@ from itertools import zip_longest
 from typing import Any
 
 from dynascope.compiler.report import BreakCost, EagerOp, Frame, Profile, Report, Segment, SegmentKind
+from dynascope.compiler.report.measurements import MEANWHILE
 from dynascope.compiler.report.overview import eager_in_torch, is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
@@ -272,7 +273,7 @@ class _Cutter:
         self.skipped = roots[0] if roots and all(f.status == "skipped" for f in roots) else None
         labels: dict[str | None, str] = {g.id: f"graph {number}" for number, g in enumerate(report.graphs)}
         #: region -> id and label of its graph
-        self.graphs = {region: (None, f"compiled while measuring ({region})") for region in compiled_meanwhile} | {
+        self.graphs = {region: (None, f"{MEANWHILE} ({region})") for region in compiled_meanwhile} | {
             region: (f.graph, labels.get(f.graph, "compiled code")) for region, f in self.frames.items()
         }
         #: sequence number of a graph's forward -> the graph's slice, the break after which it was entered

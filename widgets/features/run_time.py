@@ -11,6 +11,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import BreakCost, InputRun, Profile, Report, Segment, plural, seconds, time_text
+from dynascope.compiler.report.measurements import MEANWHILE
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
@@ -203,7 +204,7 @@ def inputs_summary(report: Report) -> str:
     parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
     parts += [f"{failed} could not be measured"] if (failed := kinds.count("failed")) else []
     segments = report.profile.segments if report.profile else []
-    again = any(s.label.startswith("compiled while measuring") for s in segments)  # such as for a counter
+    again = any(s.label.startswith(MEANWHILE) for s in segments)  # such as for a counter
     parts = [", ".join(parts) or "none needs another compile"] + ["a repeated call needed one, too: see the notes"] * again
     state = f"{', each' * (len(runs) > 1)} in the recorded state"
     return f"{plural(len(runs), 'input')}{of}{state}: {'; '.join(parts)}"

@@ -48,7 +48,7 @@ def headline(report: Report) -> str:
 
 def headline_parts(report: Report) -> list[str]:
     """The parts of the headline after the name."""
-    s, error = report.summary, report.error
+    s = report.summary
     allowed = f" ({s.breaks - s.unexpected} allowed)" if s.breaks and s.unexpected != s.breaks else ""
     where = "an unknown place" if s.unknown_breaks == 1 else "unknown places"
     unplaced = f" and {s.unknown_breaks} at {where}" if s.breaks and s.unknown_breaks else ""
@@ -65,8 +65,13 @@ def headline_parts(report: Report) -> list[str]:
             parts.append(f"compiled in {'at least ' if unknown else ''}{seconds(s.compile_seconds)}")
     elif not s.cached and not s.unfinished:
         parts.append("compile time unknown")
-    is_stopped = error is not None and not error.caught and report.origin != "trace"  # no log says whether it was caught
-    return parts + ["stopped by an error"] * is_stopped
+    return parts + ["stopped by an error"] * _is_stopped(report)
+
+
+def _is_stopped(report: Report) -> bool:
+    return (
+        report.error is not None and not report.error.caught and report.origin != "trace"
+    )  # no log says whether it was caught
 
 
 def breaks(s: Summary) -> str:
@@ -303,7 +308,7 @@ def _nothing(report: Report, *, is_asked: bool) -> str:
     facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
     unless = ", unless a graph break that the program asks for is not meant" * is_asked
     what = "look into what is not compiled" if facts[1:] else f"nothing{unless}"
-    what = "look into the error" if "stopped by an error" in headline_parts(report) else what
+    what = "look into the error" if _is_stopped(report) else what
     return f"{what}: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 

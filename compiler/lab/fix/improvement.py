@@ -10,6 +10,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import line_origins
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
+from dynascope.compiler.report.measurements import STAYS
 
 #: a place in the original text: (file, line, column)
 Place = tuple[str, int, "int | None"]
@@ -18,8 +19,6 @@ Key = tuple[Place, str]
 
 #: torch's type of a break of the backend's making; the repeated calls have another backend, which may not have it
 OF_BACKEND = "Backend compiler exception"
-#: why a change is refused whose break is still there
-STAYS = "the graph break stays"
 
 
 def break_key(b: Break, plan: Plan) -> Key:
@@ -156,13 +155,11 @@ def removed(
     left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
-    again = Counter(map(_cause, after.recompiles))
     for place in then - now:
-        stays, goes = list[str](), list[str]()
-        for r in run.recompiles:
-            if r.refused_by is None and recompile_key(r, run, Plan())[0] == place:
-                (stays if again[_cause(r)] > 0 else goes).append(r.frame)
-                again[_cause(r)] -= 1
+        again, stays, goes = Counter(_causes(after, plan, place).values()), list[str](), list[str]()
+        for frame, cause in _causes(run, Plan(), place).items():
+            (stays if again[cause] > 0 else goes).append(frame)
+            again[cause] -= 1
         frames += [*stays, *goes][now[place] : then[place]]
     frames += [r.frame for r in run.recompiles if r.frame in moved]
     still = {after.frame(r.frame).name for r in after.recompiles}  # perhaps in a changed line
@@ -171,8 +168,10 @@ def removed(
     return breaks + frames[:fewer], left + frames[fewer:]
 
 
-def _cause(recompile: Recompile) -> tuple[tuple[str, str | None], ...]:
-    return tuple((guard.kind, guard.source) for guard in recompile.failed_guards[:1])
+def _causes(report: Report, plan: Plan, place: Place) -> dict[str, tuple[object, ...]]:
+    """The recompiled frames of a place, each with what failed first."""
+    here = (r for r in report.recompiles if r.refused_by is None and recompile_key(r, report, plan)[0] == place)
+    return {r.frame: tuple((guard.kind, guard.source) for guard in r.failed_guards[:1]) for r in here}
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:

@@ -37,6 +37,7 @@ from dynascope.compiler.lab.objects import CACHE, Reachable
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, error_words, listed, plural
+from dynascope.compiler.report.measurements import STAYS
 from dynascope.compiler.source.code import compiled_name, user_name
 from dynascope.compiler.source.code_swap import found_once
 
@@ -470,7 +471,7 @@ class Search:
 
     def _refuse(self, fix: Fix, reason: str) -> None:
         fix.verdict, fix.reason = "refused", reason
-        if reason != improvement.STAYS:
+        if reason != STAYS:
             self._refused.append((fix, [step.fix for step in self._steps[self._first :]]))
 
     def _improved(self, step: _Step) -> _Step | None:
@@ -545,7 +546,7 @@ class Search:
                 self._say(f"tracing {len(together)} changes at once")
                 with contextlib.suppress(NotApplicable):
                     after = self._trace(plan, lambda report: False).ran.report
-                    stay = [pair for pair in together if _why_worse(pair[0], after, plan, step) == improvement.STAYS]
+                    stay = [pair for pair in together if _why_worse(pair[0], after, plan, step) == STAYS]
                     self._hopeless |= {(improvement.break_key(b, step.plan), c.title) for b, c in stay}
 
     def _first_that_holds(self, problem: Break | Recompile, key: improvement.Key, step: _Step) -> _Step | None:
@@ -577,7 +578,7 @@ class Search:
                 self._is_screened = True
                 self._screen(step)
             if (key, candidate.title) in self._hopeless:
-                fix.verdict, fix.reason = "refused", improvement.STAYS
+                fix.verdict, fix.reason = "refused", STAYS
             elif (better := self._try(candidate, fix, step, problem)) is not None:
                 better.instead = [other for _, other in changes[number:]]
                 return better
@@ -618,7 +619,7 @@ class Search:
             if more <= 0:
                 better.vain += max(0, improvement.eager_frames(before.report) - improvement.eager_frames(after.report))
             if (worse and more < 0) or (problem is None and better.badness >= step.badness):
-                raise Refused(worse or elsewhere or improvement.STAYS)
+                raise Refused(worse or elsewhere or STAYS)
             if worse is not None:
                 better.gain, better.gains = improvement.gain(after.report, step.report), step.gains + 1
             if self._batch == 1:

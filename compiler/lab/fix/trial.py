@@ -340,10 +340,10 @@ class TookTooLong(EndedFromOutside):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
-    It is raised later where an exception would end the process (`ends_the_process`) or leave a module half imported, such as
-    one of those that torch imports when it needs them: which only the main thread can know.
-    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  Where it was
-    turned into another error, as torch's C++ does, it is raised instead of that one.  If the program catches it, it is gone.
+    It is raised later where an exception would end the process (`ends_the_process`) or leave a module half imported, which only
+    the main thread can know.  Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then
+    raised again.  Where it was turned into another error, as torch's C++ does, it is raised instead of that one.  If the
+    program catches it, it is gone.
     """
     limit = _Limit()
     hook = sys.unraisablehook

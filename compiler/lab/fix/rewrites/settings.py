@@ -73,12 +73,11 @@ def assumptions(settings: Mapping[str, object], report: Report) -> list[str]:
     inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
     # compiled for a CPU, an LSTM may end the process where eager mode has an empty result
     fatal = DYNAMO + "allow_rnn" in settings and {"torch.lstm", "cpu"} <= {text for n in nodes for text in (n.target, n.device)}
-    if not any(name in settings for name in _CAPTURING):
-        return [EMPTY] * fatal
-    symbols = (s for f in report.frames for s in f.symbols if ".item()" in str(s.source))
+    captures = any(name in settings for name in _CAPTURING)
+    symbols = (s for f in report.frames if captures for s in f.symbols if ".item()" in str(s.source))
     fixed = dict.fromkeys(str(s.source) for s in symbols if any(c.value is not None for c in s.constraints))
     varies = [f"{listed(fixed, 3)} does not vary: the code is compiled again for each other value"] * bool(fixed)
-    return [_ARITHMETIC] * inexact + varies + [EMPTY] * fatal
+    return [_ARITHMETIC] * (inexact and captures) + varies + [EMPTY] * fatal
 
 
 def conditions(report: Report, before: Report, text: Callable[[str], str]) -> dict[str, str]:
