@@ -255,10 +255,13 @@ def causes(report: ReportData) -> list[Cause]:
     again = [(r.failed_guards or [FailedGuard()], r) for r in report.recompiles if r.refused_by is None]
     # what takes a new value each time compiles again and again; what alternates between two, only once
     guards_failed = (guard for guards, _ in again for guard in guards)
-    seen = {(_kind(guard), guard.source, guard.actual or guard.now or guard.compile_id) for guard in guards_failed}
+    seen = {(_kind(g), g.source, v) for g in guards_failed for v in (g.before, g.actual or g.now or g.compile_id)}
     values = Counter(kind for kind, *_ in seen)
+    known = set[tuple[object, ...]]()
     for guards, recompile in again:
-        first, *others = sorted(guards, key=lambda guard: (guard.kind == "global state", -values[_kind(guard)]))
+        # a guard that the same version has failed by before says that it serves no more, not why this call needs another
+        first, *others = sorted(guards, key=lambda g: (_failure(g) in known, g.kind == "global state", -values[_kind(g)]))
+        known.update(map(_failure, guards))
         cause = groups.setdefault(("guard", _kind(first)), Cause(kind="recompile", guard=_kind(first)))
         cause.frames[recompile.frame] = [first, *others]
         cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
@@ -269,6 +272,10 @@ def causes(report: ReportData) -> list[Cause]:
 
 def _kind(guard: FailedGuard) -> FailedGuardKind:
     return "length" if guard.kind == "not empty" else guard.kind
+
+
+def _failure(guard: FailedGuard) -> tuple[str | None, ...]:
+    return guard.compile_id, guard.kind, guard.source, guard.before
 
 
 def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:

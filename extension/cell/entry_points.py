@@ -41,7 +41,7 @@ class EntryPoints:
         self._entries: dict[tuple[int, ...], tuple[tuple[Any, ...], Any, str]] = {}
         #: names of the entry points that the cell has called
         self.called: list[str] = []
-        #: names of modules, and of functions that the cell makes, which the cell has called uncompiled; `-f` compiles them
+        #: names of modules, methods, and functions that the cell makes, which it has called uncompiled; `-f` compiles them
         self.uncompiled: list[str] = []
 
     # -- at run time ------------------------------------------------------------------------------
@@ -122,8 +122,11 @@ class EntryPoints:
         return name if owner is function or function.__name__ == "__call__" else f"{name}.{function.__name__}"
 
     def _is_found_by(self, name: str, owner: Any) -> bool:
-        """Whether `-f` with this name compiles the module, or the function that the cell binds; others may not be worth it."""
-        if is_module(owner):
+        """Whether `-f` compiles it by this name, if it is a module, a method, or a function that the cell binds.
+
+        Other functions, and class methods, may not be worth it.
+        """
+        if not isinstance(owner, (FunctionType, type)):
             return name.partition(".")[0] in self._shell.user_ns
         return name in bound_names(self._cell.statements) and self._shell.user_ns.get(name) is owner
 

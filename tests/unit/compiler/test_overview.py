@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from msgspec.structs import replace
 from observed import seen
@@ -179,11 +180,28 @@ def test_settings_are_read_from_both_forms_of_hints() -> None:
     assert setting_in(["Use `torch._assert_async`", "Set torch._dynamo.config.compiled_autograd = True."]) is None
 
 
-def test_a_list_that_grows_is_the_cause_where_the_grad_mode_alternates_too() -> None:
+@pytest.mark.parametrize("alternates", ["global state", "requires_grad"])
+def test_a_list_that_grows_is_the_cause_where_something_alternates_too(alternates: str) -> None:
     log = [0]
     compiled = torch.compile(lambda x: (log.append(0), x + len(log)), backend="eager")
     with dynascope.observe() as recording:
         for number in range(4):
-            with torch.set_grad_enabled(number % 2 == 0):
-                compiled(torch.ones(3))
-    assert {c.guard: len(c.frames) for c in causes(recording.report)} == {"length": 2, "global state": 1}
+            with torch.set_grad_enabled(number % 2 == 0 or alternates == "requires_grad"):
+                compiled(torch.ones(3, requires_grad=number % 2 == 0 and alternates == "requires_grad"))
+    assert {c.guard: len(c.frames) for c in causes(recording.report)} == {"length": 2, alternates: 1}
+
+
+def test_a_version_that_serves_no_more_is_no_cause_of_later_recompiles() -> None:
+    class Counter:
+        n = 0
+
+    @torch.compile(backend="eager")
+    def f(counter: Counter, x: torch.Tensor) -> torch.Tensor:
+        counter.n += 1
+        return x + counter.n
+
+    counter = Counter()
+    with dynascope.observe() as recording:
+        for size in (4, 4, 4, 3):
+            f(counter, torch.ones(size))
+    assert {c.guard: len(c.frames) for c in causes(recording.report)} == {"new attribute": 1, "value": 1, "size": 1}

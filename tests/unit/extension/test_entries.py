@@ -93,8 +93,10 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         ([*M, "m = M()"], "no statement of the cell called an instance of M directly: add a call, M(...)(x)."),
         (["def helper(x): return x * 2", "def f(x): return helper(x)"], "called f directly: add a call, f(...)."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "called f directly: add a call, f(...)."),
-        # `T.fit`, which the cell calls, can be compiled
-        (["class T:", "    def fit(self, x): return f(x)", "def f(x): return x + 1", "T().fit(x)"], "called f directly: add"),
+        (
+            ["class T:", "    def fit(self, x): return f(x)", "def f(x): return x + 1", "T().fit(x)"],
+            NOT_GIVEN.format("T.fit", "-f T.fit"),
+        ),
         (
             ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
             NOT_GIVEN.format("f", "-f f"),
