@@ -204,6 +204,8 @@ class Cause:
     asked_for: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
+    #: whether only inputs of `--inputs` run into the breaks
+    of_inputs: bool = False
     #: the calls that compiled again because of this: file and line of the outermost function, what was guarded, and the number
     calls: set[tuple[str, int, str, int]] = field(default_factory=set)
     #: whether a function that compiled again because of this has reached the recompile limit
@@ -229,14 +231,16 @@ def causes(report: ReportData) -> list[Cause]:
             ops[segment.break_] += segment.op_count
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
+    own = {b.id for b in report.own_breaks}
     for broken in sorted((b for b in report.breaks if not b.allowed), key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         is_first = bool(broken.first_call_only)
         is_meant = not is_first and is_by_design(broken, report.breaks)
         outcomes = ("resumed", "skipped" if "skip_frame" in broken.type else "")
         is_asked = not is_first and is_asked_for(broken) and broken.outcome in outcomes
         setting = None if is_first or is_meant else setting_in(broken.hints)
-        key = is_first, is_meant, is_asked, setting, "" if is_first or is_meant or setting else broken.type
-        new = Cause(kind="break", setting=setting, by_design=is_meant, asked_for=is_asked, first_call=is_first)
+        added = broken.id not in own
+        key = added, is_first, is_meant, is_asked, setting, "" if is_first or is_meant or setting else broken.type
+        new = Cause(kind="break", setting=setting, by_design=is_meant, asked_for=is_asked, first_call=is_first, of_inputs=added)
         cause = groups.setdefault(key, new)
         cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
@@ -315,6 +319,6 @@ def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:
     seconds = math.inf if cause.seconds is None and cause.skipped else cause.seconds or 0.0
     return (
         cause.asked_for or cause.by_design, not (cause.in_each_call or cause.at_limit), cause.kind == "recompile",
-        cause.first_call and not cause.skipped, cause.by_design, -seconds,
+        cause.of_inputs or (cause.first_call and not cause.skipped), cause.by_design, -seconds,
         -(cause.split + cause.skipped), -len(cause.frames),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from observed import seen
 import dynascope
 from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData, Segment
 from dynascope.compiler.report.data import FailedGuard
+from dynascope.compiler.report.measurements import InputRun
 from dynascope.compiler.report.overview import Call, Owners, call_tree, causes, package, ran_in, setting_in
 
 
@@ -143,6 +144,7 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     assert causes(data)[0].seconds == 0.5
     data.profile.breaks.pop()
     assert causes(data)[0].breaks == ["b2"], "a frame that runs eagerly, at an unknown cost"
+    assert [c.breaks for c in causes(replace(data, inputs=[InputRun(arguments="2", frames=["f0"])]))][:2] == [["b3"], ["b2"]]
     # and recompiles in call after call of one function outrank both
     inside = Frame(id="f1", compile_id="1/0", name="g", code_name="g", file="m.py", line=5, parent="f0")
     data.frames = [replace(inside, id="f0", line=1, parent=None), inside, replace(inside, id="f5")]
