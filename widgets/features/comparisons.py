@@ -127,13 +127,16 @@ def _line(broken: Break, told: Counter[tuple[str, int]]) -> str:
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
     name, places, added = expected.name, Places(report), report.of_inputs
-    frames, lines = [f for f in report.frames if f.id not in added], list[str]()
+    frames, lines, also = [f for f in report.frames if f.id not in added], list[str](), ""
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
         return "\n  ".join(["expected check=agrees", *(found or ["no check was made: --check, or check=True, asks for one"])])
     if name in ("breaks", "unexpected"):
         told = Counter((b.file, b.line) for b in report.own_breaks)
         lines = [f"{_line(b, told)} ({b.type})" for b in report.own_breaks if name == "breaks" or b.allowed is not True]
+        lines += [note for note in report.notes if "unknown breaks" in note]  # says how to know them
+        also = "; the breaks of cached frames are unknown" if report.summary.cached else ""
+        also = f", and {n} whose places are unknown{also}" if (n := report.summary.unknown_breaks) else also
     elif name == "resumes":
         resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
         lines = [f"{_at(f)} {places.name(f)}" for f in resumes]
@@ -149,8 +152,6 @@ def unmet(report: Report, expected: Expectation) -> str:
             lines = ["no graph was made of the code that ran", *report.notes]
     else:
         lines = [f"{_at(f)} {places.name(f)} ({f.reason or name})" for f in frames if f.status == name]
-    unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0
-    also = f", and {unknown} whose places are unknown" if unknown else ""
     return "\n  ".join([f"expected {expected}, found {expected.actual(report)}{also}", *lines])
 
 

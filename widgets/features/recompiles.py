@@ -160,8 +160,10 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
             versions = "no new version"
         elif versions and others:
             versions += f", which it shares with {', '.join(capped(others, 3))}"
-    # the number counts calls of the outermost compiled function: said of that alone, not of code that others share
-    is_own = frame is not None and not (frame.parent or frame.continues or others or is_wrapper(frame))
+    # the number counts calls of the outermost compiled function: said of that alone, not of code that others share; who called
+    # a refused frame is unknown, but the caller of the version before it is not
+    versions_of = [f for f in (frame, places.frames.get(recompile.of or "")) if f is not None]
+    is_own = frame is not None and not (others or any(f.parent or f.continues or is_wrapper(f) for f in versions_of))
     called = [f"call {recompile.call}"] if recompile.call and is_own else []
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
     inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]

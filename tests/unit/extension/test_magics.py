@@ -131,6 +131,10 @@ def test_observe_runs_the_cell_as_it_stands(shell):
     assert report.summary.breaks == 0
     note = "known to Dynamo before this recording, with unknown breaks: f; {} --fresh traces it again"
     assert report.notes == [note.format("%%observe")]
+    report.expect("graphs=1,breaks>=0")
+    for unknown in ("breaks=0", "unexpected<=3"):
+        with pytest.raises(AssertionError, match=r"the breaks of cached frames are unknown\n  known to .* --fresh"):
+            report.expect(unknown)
     fresh = shell.report("%%observe --fresh", "y = f(x)")
     assert (fresh.summary.breaks, fresh.notes) == (1, [])
     assert shell("%observe f(x)").result.tolist() == [2, 2, 2]

@@ -63,6 +63,9 @@ def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
     rows = view_model(report)["recompiles"]
     assert [(row["id"], row["refused"]) for row in rows] == [("f2", True), ("f1", False)]
     assert "(recompile_limit = 2): no new version (first at call 3" in rows[0]["title"]
+    report.frames[1].parent = "f0"  # the caller of the refused frame is unknown: it may be the same
+    assert "(recompile_limit = 2): no new version (first at In[3]:5)" in view_model(report)["recompiles"][0]["title"]
+    report.frames[1].parent = None
     report.recompiles[-1].failed_guards = [replace(report.recompiles[0].failed_guards[0], source=name) for name in "abcde"]
     assert "    … and 2 more\n" in to_text(report)
     assert "    … and 2 more\n" not in to_details(report)
