@@ -343,7 +343,7 @@ class _ReportBuilder:
         why = f"without suppress_errors, torch.compile raises{at}: {first_line(frame.reason or 'reason unknown')}"
         wraps = in_torch(frame.file) and any(f.parent == frame.id and f.status == "compiled" for f in self.result.frames)
         what = "torch's wrapper around " * wraps + _what(frame)
-        self.result.notes.append(f"a compile of {what} failed, and that call ran eagerly; {why}")
+        self.result.notes.append(f"a compile of {what} failed, and it ran eagerly; {why}")
 
     def failure(self, record: CompileRecord, frame: Frame) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""

@@ -48,7 +48,7 @@ def test_suppressed_errors_are_told() -> None:
     with torch._dynamo.config.patch(suppress_errors=True):
         f = torch.compile(lambda x: x + 1, backend=broken)
         again = seen(lambda: [f(x) for x in (torch.tensor(1), torch.ones(1))])
-        assert "a compile of <lambda> failed, and that call ran eagerly" in again.notes[0]
+        assert "a compile of <lambda> failed, and it ran eagerly" in again.notes[0]
         report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
         backend = Mock(side_effect=[ZeroDivisionError, lambda *args: (torch.ones(2),)])  # the wrapper's graph fails
         wrapped = seen(lambda: torch.compile(torch.no_grad()(lambda x: x + 1), backend=backend)(torch.ones(2)))
@@ -56,9 +56,9 @@ def test_suppressed_errors_are_told() -> None:
         layer = seen(lambda: torch.compile(torch.nn.Linear(2, 2), backend=broken)(torch.ones(2)))
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
-    assert "broken failed, and that call ran eagerly; without" in report.notes[0]
-    assert wrapped.notes[0].startswith("a compile of torch's wrapper around <lambda> failed, and that call ran")
-    assert layer.notes[0].startswith("a compile of Linear failed, and that call ran eagerly"), "nor what torch's wrapper calls"
+    assert "broken failed, and it ran eagerly; without" in report.notes[0]
+    assert wrapped.notes[0].startswith("a compile of torch's wrapper around <lambda> failed, and it ran")
+    assert layer.notes[0].startswith("a compile of Linear failed, and it ran eagerly"), "nor what torch's wrapper calls"
     torch._dynamo.mark_dynamic(marked := torch.ones(2), 0)
     marked_report = explain(lambda x: x + torch.ones(2), backend="eager")(marked)
     assert marked_report.graphs == []  # torch has thrown it away
@@ -66,9 +66,7 @@ def test_suppressed_errors_are_told() -> None:
     assert f"raises at test_errors.py:{line_of('(marked)')}" in marked_report.notes[0]
     report = explain(lambda x: torch.as_tensor([breaking(x).numpy().sum()]), backend="eager")(torch.ones(1))
     line = line_of("(torch.ones(1))")
-    note = (
-        f"a compile of the rest of <lambda>, from line {line} on, failed, and that call ran eagerly; without suppress_errors,"
-    )
+    note = f"a compile of the rest of <lambda>, from line {line} on, failed, and it ran eagerly; without suppress_errors,"
     assert f"{note} torch.compile raises at test_errors.py:{line}: RuntimeError when making fake tensor call" in report.notes[0]
 
 

@@ -282,7 +282,7 @@ def test_statements_that_were_not_compiled_are_named_by_their_lines(shell):
     lines = "a = torch.ones(2, 3) * 2", "del a", "b = torch.ones(2, 3)", "try: c = b[:, 7]", "except IndexError: c = None"
     report = shell.report("%%compile", *lines)
     assert report.summary.graphs == 1
-    assert report.notes[0].startswith("a compile of the cell's statements (lines 4\N{EN DASH}6) failed, and that call ran")
+    assert report.notes[0].startswith("a compile of the cell's statements (lines 4\N{EN DASH}6) failed, and it ran")
 
 
 def test_a_repeated_call_is_named_and_what_it_leaves_out(shell, monkeypatch):
