@@ -238,10 +238,11 @@ def more_captured(after: TrialResult, before: TrialResult) -> int:
 def why_worse_elsewhere(after: TrialResult, before: TrialResult) -> str:
     """What is worse, whatever became of a break: recompiles are more, or less is captured; "" if neither.
 
-    Less is captured if fewer operations are in graphs, and a call then does more outside of them, or no operation is in one.
-    Two examples: with another graph break, in a loop, a frame is skipped; messages printed after a graph cost less.
+    Less is captured if fewer operations are in graphs, and a call then does more outside of them, more frames run eagerly or no
+    operation is in a graph.  Messages printed after a graph cost less.
     """
-    is_costly = after.counts.cost > (before.counts.cost or math.inf) or not operations(after.report)
+    more_eager = eager_frames(after.report) > eager_frames(before.report) or not operations(after.report)
+    is_costly = more_eager or after.counts.cost > (before.counts.cost or math.inf)
     if is_costly and operations(after.report) < operations(before.report):
         return "less is captured then"
     more = after.report.summary.recompiles - before.report.summary.recompiles
