@@ -262,9 +262,10 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
 
 
 def _removed(fix: Fix, places: Places) -> str:
-    """What a fix removes, or is for: `f.py:4, f.py:9: `, `3 recompiles of M, recompile 1/1 of loss: `; "": unknown."""
+    """What a fix removes, or is for: `f.py:4, f.py:9: `, `f.py:4:7: `, `3 recompiles of M, recompile 1/1 of f: `; "": none."""
     owners = fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
-    at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
+    breaks = [b for b in places.report.breaks if b.id in owners]
+    at = [places.at(b.file, b.line, b.cell) if fix.removes else places.of_break(b) for b in breaks]
     frames = [places.frames[r.frame] for r in places.report.recompiles if r.frame in owners]
     again = grouped((places.name(f), f.compile_id or f.id) for f in frames)
     named = [(f"{len(ids)} recompiles" if ids[1:] else f"recompile {ids[0]}") + f" of {name}" for name, ids in again.items()]

@@ -145,7 +145,7 @@ class Recommendation(TypedDict):
     """What to do first, made of all that is known; `id`: what it is about, for a click.
 
     `more`: further sentences, the most important first; `hints`:
-    whether the compiler's hints name settings that nobody has tried yet, though the calls could be traced again; `copies`: what
+    whether the compiler's hints name settings of unknown effect, though the calls could be traced again; `copies`: what
     buttons copy, by their labels.
     """
 
@@ -198,8 +198,8 @@ def recommendation(places: Places) -> Recommendation | None:
         quoted = ", ".join(dict.fromkeys(f"`{one.cause.setting} = True`" for one in untried))
         # a search for fixes begins with such a trace; what is only observed has no flags
         tries = report.origin == "live" and report.settings and not (report.trials or report.settings.get("fix"))
-        how = " (`--second-call`, or second_call=True, does, if the calls can be repeated)" if tries else ""
-        said.append(f"the compiler hints at {quoted}: not tried here{how}, and it can make things worse.")
+        how = " (`--second-call`, or second_call=True, shows it, if the calls can be repeated)" if tries else ""
+        said.append(f"the compiler hints at {quoted}: whether it helps is not known{how}, and it can make things worse.")
     raised = next((f for f in report.frames if f.suppressed and f.stopped_by is None), None)
     if raised is not None and not (found and found.fixes):  # a backend that fails leaves eager what no change at a break does
         at, why = places.at(raised.file, raised.line, raised.cell), first_line(raised.reason or "reason unknown")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from dynascope.compiler.lab.fix.text_edits import parsed
@@ -44,8 +44,8 @@ class Problem:
     `source` is the whole text of `file` (a cell's text counts as a file).  `line` to `end_line` are those of
     the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0
     and are None where unknown.  `function` is the qualified name of the function around the expression, `kind` torch's type of
-    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether the function has a
-    `try` statement around the expression.
+    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether the function, or a
+    compiled one that calls it, has a `try` statement around the expression: it may catch what is raised there.
     """
 
     file: str
@@ -69,7 +69,8 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
     calls = (entry for entry in reversed(b.stack) if (entry.file, entry.line) != (b.file, b.line))
     places: list[Break | StackEntry] = [b, *calls]
     found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
-    return [problem for problem in found if problem is not None]
+    known = [problem for problem in found if problem is not None]
+    return [replace(problem, in_try=any(p.in_try for p in known[n:])) for n, problem in enumerate(known)]
 
 
 def _problem(b: Break, place: Break | StackEntry, source: str) -> Problem | None:

@@ -7,6 +7,7 @@ import math
 import random
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.lab.experiment import Observation
+from dynascope.compiler.lab.fix.candidate import problems_of
 from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import gain, why_worse_elsewhere
 from dynascope.compiler.lab.fix.plan import Plan
@@ -32,6 +34,18 @@ def prints(x: torch.Tensor) -> torch.Tensor:
     y = x.sin()
     print(y.sum())
     return y + 1
+
+
+def test_a_caller_may_catch_what_is_raised_at_a_break() -> None:
+    def catches(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return prints(x)
+        except ValueError:
+            return x
+
+    [b] = dynascope.explain(catches, backend="eager")(torch.ones(3)).breaks
+    found = problems_of(b, lambda file: Path(file).read_text(encoding="utf-8"))
+    assert [problem.in_try for problem in found] == [True, True]
 
 
 def test_a_call_has_one_time() -> None:
@@ -266,5 +280,10 @@ def test_a_change_is_worse_elsewhere_by_recompiles_and_by_what_no_version_captur
     two, one = trial(2, 3), trial(2, 3, dynamic=True, ops=2)
     assert (why_worse_elsewhere(one, two), why_worse_elsewhere(two, one)) == ("", "1 more recompile in the repeated calls")
     assert why_worse_elsewhere(trial(), two) == "less is captured then"
+    fewer = trial(2)
+    fewer.report.graphs[0].ops = 1
+    assert why_worse_elsewhere(fewer, one) == "", "what it costs is less"
+    fewer.report.summary.skipped = 1
+    assert why_worse_elsewhere(fewer, one) == "less is captured then"
     assert gain(one.report, two.report) == "The graph break stays; there are fewer graphs"
     assert gain(two.report, trial().report) == "The graph break stays; more of the program is in graphs"

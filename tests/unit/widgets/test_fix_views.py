@@ -95,6 +95,7 @@ def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
     report.fixes, report.fix_set.fixes = [replace(report.fixes[1], edits=report.fixes[0].edits)], []
     (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert (part["name"], part["body"]["chosen"], part["body"]["copies"]) == ("Fix (1 tried)", [], {})
+    assert f"✗ In[3]:{report.breaks[0].line}:5: Drop it" in to_text(report), "a line may have several breaks"
 
 
 def test_the_times_of_a_call_are_short_ones() -> None:

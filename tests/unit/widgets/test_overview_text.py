@@ -51,7 +51,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is(report: Repo
     assert lines[0] == report.headline()
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, a")
     assert "Remaining" not in text, "nobody has tried it"
-    assert "The compiler hints at `capture_scalar_outputs = True`: not tried here" in text
+    assert "The compiler hints at `capture_scalar_outputs = True`: whether it helps is not known" in text
     assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
     failed = replace(report.frames[1], suppressed=True, reason="backend='mine' raised: RuntimeError: no.\n\nmore")
     first = "look into the error in compiling Block0.forward at model.py:2: backend='mine' raised: RuntimeError: no."
@@ -159,7 +159,7 @@ def test_what_was_refused_is_never_the_first_advice(report: Report) -> None:
     report.summary.breaks = len(scalars)
     first = advice(report)
     assert ": keep the value in a tensor, or read it outside" in first["first"], "the calls may not be repeatable"
-    assert "not tried here (`--second-call`, or second_call=True, does, if the calls can be repeated)" in first["more"][0]
+    assert "not known (`--second-call`, or second_call=True, shows it, if the calls can be repeated)" in first["more"][0]
     assert first["hints"]
     report.fixes = [tried(scalars[1].id, "untried", "no time"), tried(scalars[-1].id, "refused", "outputs differ")]
     assert ": keep the value in a tensor, or read it outside of the compiled code" in advice(report)["first"]

@@ -16,7 +16,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _VALUES_LOST = ", with the message's text but not its values"
 _ONLY_IF = "The values are asked for only if the rest of the condition holds"
-_RAISES = "It raises RuntimeError, whatever eager raises, from inside the graph"
+_RAISES = "It raises RuntimeError, whatever eager raises and the code around it catches, from inside the graph"
 _GPU = "on a GPU it does so later, and the process can use the GPU no more"
 
 
