@@ -245,7 +245,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
-        out += terminal.wrap(f"{mark} {_removed(fix, places)}{row['words']}", "    ", 8, style)
+        out += terminal.wrap(f"{mark} {_removed([fix], places)}{row['words']}", "    ", 8, style)
         out += terminal.wrap(f"condition: {row['condition']}", "      ", 12) if row["condition"] else []
         for line in row["diff"]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
@@ -253,19 +253,19 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 12) if row["assumption"] else []
     ids = [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]
     each = [considered(report, [id]) for id in ids]
-    vain = [f"✗ {_removed(fix, places)}{fix_words(fix)}" for own in each if not any(f.chosen for f in own) for fix in own[:3]]
+    vain = [fix for own in each if not any(f.chosen for f in own) for fix in own[:3]]
     # without any, the repeated calls may break elsewhere
-    vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
-    for words in list(dict.fromkeys(vain))[: 3 * most]:
-        out += terminal.wrap(words, "    ", 8, "soft")
+    vain = vain or [fix for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
+    for words, alike in list(grouped((fix_words(fix), fix) for fix in vain).items())[: 3 * most]:
+        out += terminal.wrap(f"✗ {_removed(alike, places)}{words}", "    ", 8, "soft")
     return out + notes
 
 
-def _removed(fix: Fix, places: Places) -> str:
-    """What a fix removes, or is for: `f.py:4, f.py:9: `, `f.py:4:7: `, `3 recompiles of M, recompile 1/1 of f: `; "": none."""
-    owners = fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
+def _removed(fixes: Sequence[Fix], places: Places) -> str:
+    """What fixes remove, or are for: `f.py:4, f.py:9: `, `f.py:4:7: `, `3 recompiles of M, recompile 1/1 of f: `; "": none."""
+    owners = {id: bool(fix.removes) for fix in fixes for id in fix.removes or (fix.break_, fix.recompile)}
     breaks = [b for b in places.report.breaks if b.id in owners]
-    at = [places.at(b.file, b.line, b.cell) if fix.removes else places.of_break(b) for b in breaks]
+    at = [places.at(b.file, b.line, b.cell) if owners[b.id] else places.of_break(b) for b in breaks]
     frames = [places.frames[r.frame] for r in places.report.recompiles if r.frame in owners]
     again = grouped((places.name(f), f.compile_id or f.id) for f in frames)
     named = [(f"{len(ids)} recompiles" if ids[1:] else f"recompile {ids[0]}") + f" of {name}" for name, ids in again.items()]

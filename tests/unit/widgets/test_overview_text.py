@@ -325,6 +325,12 @@ def test_a_cause_says_from_how_many_frames_it_was_seen_but_not_that_it_costs_mos
     assert "costly" not in to_text(report), "what the program asks for comes last, whatever it costs"
 
 
+def test_what_became_of_a_change_for_several_is_said_once(report: Report) -> None:
+    report.fixes = [replace(tried(b.id, "untried", "no time"), id=b.id, title="Choose") for b in report.breaks[:2]]
+    report.fix_set = FixSet()
+    assert to_details(report).count("Choose: no time") == 1
+
+
 def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried(report: Report) -> None:
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True})]
 
