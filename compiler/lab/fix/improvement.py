@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -95,16 +96,42 @@ def _words(b: Break) -> str:
 
 
 def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
-    """The place of the frame that was compiled again, as in `break_key`, and the source of the first guard that failed."""
-    frame = report.frame(recompile.frame)
-    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
-    return _place(frame, plan), f"recompile {guard}"
+    """The place of the frame that was compiled again, as in `break_key`, and the first guard that failed."""
+    guards = [f"{guard.kind} {guard.source}" for guard in recompile.failed_guards[:1]]
+    return _place(report.frame(recompile.frame), plan), " ".join(["recompile", *guards])
 
 
-def come_back(run: Report, again: Report) -> set[str]:
-    """The recompiled frames of `run` that come back, by the guard that fails: others depend on what the calls have left."""
-    known = {recompile_key(r, again, Plan()) for r in again.recompiles}
-    return {r.frame for r in run.recompiles if recompile_key(r, run, Plan()) in known}
+#: what two recompiles have in common, the most telling first: indices into (call, place, guard)
+_ALIKE = (0, 1, 2), (0, 1), (0,), (1, 2), (1,)
+
+
+def come_back(run: Report, first: Report, after: Report, plan: Plan) -> list[str]:
+    """The recompiled frames of `run` that come back in its repeated calls, `first`, and in these calls with a plan.
+
+    In `first`, the place and the guard are the same: other recompiles depend on what the calls have left.  From there on, a
+    recompile is that of its call, whatever guard fails there: a guard that no longer fails may only have hidden another one.
+    """
+
+    def known(report: Report, plan: Plan) -> list[tuple[str, tuple[object, ...]]]:
+        return [(r.frame, (r.call, *recompile_key(r, report, plan))) for r in report.recompiles]
+
+    repeated = _matches(known(run, Plan()), known(first, Plan()), _ALIKE[3:4])
+    left = _matches(known(first, Plan()), known(after, plan), _ALIKE)
+    return [id for id, there in repeated.items() if there in left]
+
+
+def _matches(
+    ones: Sequence[tuple[str, tuple[object, ...]]], others: Sequence[tuple[str, tuple[object, ...]]],
+    ways: Iterable[tuple[int, ...]],
+) -> dict[str, str]:  # fmt: skip
+    """For each id the id of another one that is alike, each of them once."""
+    found, left = dict[str, str](), dict(others)
+    for indices, (id, key) in itertools.product(ways, ones):
+        alike = (other for other, of in left.items() if all(key[n] == of[n] for n in indices))
+        if id not in found and (match := next(alike, None)) is not None:
+            found[id] = match
+            del left[match]
+    return found
 
 
 def gone(run: Report, again: Report) -> list[str]:
@@ -135,11 +162,9 @@ def extent(b: Break) -> tuple[str, int, int | None, int | None]:
 def removed(
     run: Report, after: Report, plan: Plan, before: Report, earlier: Plan, moved: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`.
+    """Ids of the breaks of `run` that are in `before`, under the plan `earlier`, but not in `after`.
 
-    Of recompiles, no more than there are fewer of.  The second list has those that only move: breaks to a call that leads to
-    them, and the recompiles of a frame to another frame, as a function does after the break before its resume function is gone.
-    `moved`: those of earlier changes.
+    The second list has those that only move, to a call that leads to them.  `moved`: those of earlier changes.
     """
     were, stay = [break_key(b, earlier) for b in before.breaks], [break_key(b, plan) for b in after.breaks]
     breaks: list[str] = []
@@ -152,30 +177,7 @@ def removed(
     breaks = [id for id in breaks if id not in went]
     gone = Counter(type for _, type in were) - Counter(type for _, type in stay)
     breaks += [b.id for b in run.breaks if b.id in moved and gone[b.type]][: max(0, len(were) - len(stay) - len(breaks))]
-    left = [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
-    then, now = _recompiles(before, earlier), _recompiles(after, plan)
-    frames: list[str] = []
-    for place in then - now:
-        again, stays, goes = Counter(_causes(after, plan, place).values()), list[str](), list[str]()
-        for frame, cause in _causes(run, Plan(), place).items():
-            (stays if again[cause] > 0 else goes).append(frame)
-            again[cause] -= 1
-        frames += [*stays, *goes][now[place] : then[place]]
-    frames += [r.frame for r in run.recompiles if r.frame in moved]
-    still = {after.frame(r.frame).name for r in after.recompiles}  # perhaps in a changed line
-    frames.sort(key=lambda frame: run.frame(frame).name in still)
-    fewer = max(0, then.total() - now.total())
-    return breaks + frames[:fewer], left + frames[fewer:]
-
-
-def _causes(report: Report, plan: Plan, place: Place) -> dict[str, tuple[object, ...]]:
-    """The recompiled frames of a place, each with what failed first."""
-    here = (r for r in report.recompiles if r.refused_by is None and recompile_key(r, report, plan)[0] == place)
-    return {r.frame: tuple((guard.kind, guard.source) for guard in r.failed_guards[:1]) for r in here}
-
-
-def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
-    return Counter(recompile_key(r, report, plan)[0] for r in report.recompiles if r.refused_by is None)
+    return breaks, [b.id for b in run.breaks if b.id in (*went, *moved) and b.id not in breaks]
 
 
 def within_line(run: Report, ids: Sequence[str], after: Report, plan: Plan) -> list[str]:

@@ -52,7 +52,7 @@ class Plan:
                 raise NotApplicable("it changes nothing")
         settings = _merged(self.settings, candidate.settings)
         if not candidate.edits and settings == self.settings:
-            raise NotApplicable("it is in force already for others, and does not remove this one")
+            raise NotApplicable("it is in force already for others")
         return replace(self, texts=texts, originals=originals, settings=settings, tests=(*self.tests, *candidate.tests))
 
     @contextlib.contextmanager

@@ -738,9 +738,10 @@ class Search:
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, sure, known = self._steps[-1], self._sure(), set[str]()
-        moved, gone = list[str](), list[str]()
-        recompiled = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles}
-        left_out = recompiled.keys() - improvement.come_back(self._report, self._steps[0].report)
+        first, moved = self._steps[self._first - 1].report, list[str]()
+        remain = {r.frame: _frame_name(self._report, r) for r in self._report.recompiles if r.refused_by is None}
+        if self._first == 1:  # what does not come back without a change either is no change's gain
+            remain = {id: remain[id] for id in improvement.come_back(self._report, first, first, Plan()) if id in remain}
         told = [". ".join(_conditions(self._steps, n) if step.is_verified else []) for n, step in enumerate(self._steps)]
         others = {f"“{self._steps[n].fix.title}”": None for n in range(self._first, len(self._steps)) if told[n]}
         as_others = _AS_OTHERS.format(listed(others, 2))
@@ -763,10 +764,11 @@ class Search:
             if step.gain:  # its break stays, perhaps in a changed line
                 moved += found
                 continue
-            # perhaps only in the repeated calls: in the program, the function may be compiled in each call
-            gone += [id for id in found if id not in left_out]
-            fix.removes = [id for id in gone if recompiled.get(id) not in step.tried.ran.compiled_again]
-            gone = [id for id in gone if id not in fix.removes]
+            stay = improvement.come_back(self._report, first, step.report, step.plan)
+            # of a function that is compiled in each call, what goes away in the program is not known
+            gone = [id for id in remain if id not in stay and remain[id] not in step.tried.ran.compiled_again]
+            remain = {id: name for id, name in remain.items() if id not in gone}
+            fix.removes = found + gone
             then, end = (before.report, before.plan), self._steps[compared]
             fix.moves = improvement.within_line(self._report, fix.removes, end.report, end.plan)
             fix.removes = [id for id in fix.removes if id not in fix.moves]

@@ -152,6 +152,17 @@ def test_one_compile_for_all_sizes(shell: Any, texts: list[str]) -> None:
     shell.report(*fixed.splitlines()).expect("recompiles=1,graphs=2")
 
 
+def test_a_change_removes_the_recompiles_of_the_calls_that_no_longer_compile(shell: Any) -> None:
+    """Whatever guard fails in the others by then: the second call, and not one of those of another guard at first."""
+    lines = "def forward(self, x):", "    self.n += 1", "    return x.sin() * (2 if self.n <= 2 else 3)"
+    calls = "net = M()", "net.n = 0", "for size in (3, 4, 5, 4): net(torch.ones(size))"
+    cell = "import torch", "class M(torch.nn.Module):", *(f"    {line}" for line in lines), *calls
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
+    of_call = {r.frame: r.call for r in report.recompiles}
+    assert [[of_call[id] for id in x.removes] for x in report.fixes if x.chosen] == [[4], [2]]
+    assert not any(of_call.get(x.recompile) == 2 and "dynamic" in x.settings for x in report.fixes if not x.chosen)
+
+
 def test_recompiles_are_counted_with_the_guards_that_aotautograd_adds(shell: Any) -> None:
     lines = "def f(x, b): return x * b, b * 0.5", "for b in (0.5, 0.6, 0.7): f(torch.ones(3), b)"
     report = shell.report("%%compile --fix --fix-seconds 600 --backend aot_eager --no-cache", *lines)
