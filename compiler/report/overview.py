@@ -261,11 +261,10 @@ def causes(report: ReportData) -> list[Cause]:
     guards_failed = (guard for guards, _ in again for guard in guards)
     seen = {(_kind(g), g.source, v) for g in guards_failed for v in (g.before, g.actual or g.now or g.compile_id)}
     values = Counter(kind for kind, *_ in seen)
-    known = set[tuple[object, ...]]()
+    failures = new_failures(report)
     for guards, recompile in again:
-        # a guard that the same version has failed by before says that it serves no more, not why this call needs another
-        first, *others = sorted(guards, key=lambda g: (_failure(g) in known, g.kind == "global state", -values[_kind(g)]))
-        known.update(map(_failure, guards))
+        told = failures[recompile.frame]
+        first, *others = sorted(guards, key=lambda g: (g not in told, g.kind == "global state", -values[_kind(g)]))
         cause = groups.setdefault(("guard", _kind(first)), Cause(kind="recompile", guard=_kind(first)))
         cause.frames[recompile.frame] = [first, *others]
         cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
@@ -278,8 +277,17 @@ def _kind(guard: FailedGuard) -> FailedGuardKind:
     return "length" if guard.kind == "not empty" else guard.kind
 
 
-def _failure(guard: FailedGuard) -> tuple[str | None, ...]:
-    return guard.compile_id, guard.kind, guard.source, guard.before
+def new_failures(report: ReportData) -> dict[str, list[FailedGuard]]:
+    """The guards that failed for each recompiled frame, but for those that the same version had failed by before.
+
+    They say that the version serves no more, not why the call needs another one.  All, if all are such.
+    """
+    known, found = set[tuple[str | None, ...]](), dict[str, list[FailedGuard]]()
+    for recompile in report.recompiles:
+        failed = [((g.compile_id, g.kind, g.source, g.before), g) for g in recompile.failed_guards]
+        found[recompile.frame] = [g for key, g in failed if g.compile_id is None or key not in known] or recompile.failed_guards
+        known.update(key for key, _ in failed)
+    return found
 
 
 def is_by_design(b: Break, breaks: Iterable[Break] = ()) -> bool:

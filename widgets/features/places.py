@@ -12,7 +12,7 @@ from collections import defaultdict
 from itertools import chain
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, Source, label, plural
-from dynascope.compiler.report.overview import package
+from dynascope.compiler.report.overview import new_failures, package
 from dynascope.widgets.words import grouped, indent_of, printable
 
 #: graphs have this many different colors
@@ -44,6 +44,7 @@ class Places:
         self.ended = grouped((g.break_, (number, g)) for number, g in self.graphs.values())
         #: the recompiles of each frame: the one that made it, and one that the limit refused
         self.recompiled = grouped((r.frame, r) for r in report.recompiles)
+        self.new_failures = new_failures(report)
         #: the frames that each frame called
         self.called = grouped((f.parent, f) for f in report.frames if f.status != "ignored")
         make = report.brief_sources if brief else None

@@ -110,15 +110,16 @@ def line_words(at: StackEntry | None, places: Places) -> str:
     return f"{places.at(at.file, at.line, at.cell)} {places.lines(at.file).get(at.line, at.source).strip()}".rstrip()
 
 
-def failures(recompile: Recompile, places: Places) -> list[str]:
+def failures(recompile: Recompile, places: Places, *, is_all: bool = False) -> list[str]:
     """A sentence for each guard that failed, with the first line that made it, without repetitions; or the compiler's reasons.
 
-    After it, the compiler's hint about it, if there is one.
+    After it, the compiler's hint about it, if there is one.  `is_all`: also guards that the same version had failed by before.
 
     `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
     """
     words: dict[str, str] = {}
-    for guard in recompile.failed_guards:
+    guards = recompile.failed_guards
+    for guard in guards if is_all else places.new_failures.get(recompile.frame, guards):
         said = guard_words(guard)
         words[said] = words.get(said) or line_words(guard.at, places)
         if guard.hint:
@@ -193,7 +194,7 @@ def compiled_again(report: Report) -> list[Recompile]:
 def why_part(frame: Frame, places: Places) -> list[Part]:
     """The tab on why a frame was recompiled or reached the limit: the failed guards, then the recompile or the limit."""
     again = places.recompiled.get(frame.id, [])
-    text = [printable(w, 2000) for r in again for w in [*failures(r, places), recompile_row(r, places)["title"]]]
+    text = [printable(w, 2000) for r in again for w in [*failures(r, places, is_all=True), recompile_row(r, places)["title"]]]
     return prose("recompile", "Why recompiled", text, code=[printable(x, 2000) for r in again for x in r.reasons])
 
 
@@ -249,5 +250,6 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, gua
     for row in rows[most : most + 1]:
         what, at = ("more function", " at the limit") if row["refused"] else ("more recompile", "")
         out.append(f"… and {plural(len(rows) - most, what)}{at}")
-    out += ["    (of each version, the first guard that failed)"] if guards and rows and not rows[0]["refused"] else []
+    of = "    (of each version, the first guard that failed, if it had not failed before)"
+    out += [of] if guards and rows and not rows[0]["refused"] else []
     return ["", *out] if out else []

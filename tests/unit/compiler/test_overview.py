@@ -207,3 +207,4 @@ def test_a_version_that_serves_no_more_is_no_cause_of_later_recompiles() -> None
         for size in (4, 4, 4, 3):
             f(counter, torch.ones(size))
     assert {c.guard: len(c.frames) for c in causes(recording.report)} == {"new attribute": 1, "value": 1, "size": 1}
+    assert str(recording.report).count("had no attribute n of its own") == 1
