@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dynascope.compiler.formats import make
-from dynascope.compiler.report import Part, Report, StackEntry, found, load
+from dynascope.compiler.report import Part, PerhapsPlaced, Report, StackEntry, found, load
 from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
 from dynascope.compiler.report.report import Shown
 
@@ -116,8 +116,11 @@ class RankGroup(Part, kw_only=True):
     rank_constants: list[str] = []
 
 
-class Difference(Part, kw_only=True):
-    """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value."""
+class Difference(PerhapsPlaced, kw_only=True):
+    """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value.
+
+    Its place is in the user's code that the difference comes from.
+    """
 
     kind: DifferenceKind
     #: index of the group that differs; None: the ranks that differ can be of several groups
@@ -132,10 +135,6 @@ class Difference(Part, kw_only=True):
     frame: str | None = None
     #: id of the step's frame in the reference's report
     reference_frame: str | None = None
-    #: file of the place in the user's code that the difference comes from
-    file: str | None = None
-    line: int | None = None
-    cell: int | None = None
     function: str | None = None
     #: text of the line
     source: str = ""

@@ -98,16 +98,30 @@ ZERO_ONE = "0/1 specialization"
 DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 
-class StackEntry(Part, kw_only=True):
-    """One entry of the program's stack; stacks are lists of entries, outermost first."""
+class Place(Part, kw_only=True):
+    """A line of a file or cell, or several; the base of all parts with a place that is known."""
 
     file: str
     line: int
-    function: str
-    column: int | None = None
     end_line: int | None = None
-    end_column: int | None = None
     cell: int | None = None
+
+
+class PerhapsPlaced(Part, kw_only=True):
+    """A line of a file or cell; None: unknown, or there is none.  The base of the parts that need not have a place."""
+
+    file: str | None = None
+    line: int | None = None
+    #: execution count of the notebook cell
+    cell: int | None = None
+
+
+class StackEntry(Place, kw_only=True):
+    """One entry of the program's stack; stacks are lists of entries, outermost first."""
+
+    function: str = ""
+    column: int | None = None
+    end_column: int | None = None
     source: str = ""
 
     def __hash__(self) -> int:
@@ -158,7 +172,18 @@ def site_place(sites: list[GuardSite], index: int) -> StackEntry | None:
     return next((sites[i].at for i in reversed(site_stack(sites, index)) if not sites[i].in_torch), None)
 
 
-class Constraint(SparsePart, kw_only=True):
+class Made(Part, kw_only=True):
+    """What the compiler made at a line of the program, and what needed it; the base of the parts on guards."""
+
+    #: the line; None: unknown
+    at: StackEntry | None = None
+    #: the stack at that line; [] if it would only repeat `at`
+    stack: list[StackEntry] = []
+    origin: GuardOrigin = "unknown"
+    asked_by: str | None = None
+
+
+class Constraint(SparsePart, Made, kw_only=True):
     """A condition on symbols that must hold for the compiled code, and the line that needed it."""
 
     #: the condition as the compiler writes it ("Eq(s77, 5)")
@@ -167,11 +192,6 @@ class Constraint(SparsePart, kw_only=True):
     text: str = ""
     #: the only value that the condition allows for its symbol; None: it allows several
     value: str | None = None
-    #: the line that needed the condition
-    at: StackEntry | None = None
-    stack: list[StackEntry] = []
-    origin: GuardOrigin = "unknown"
-    asked_by: str | None = None
 
 
 class Symbol(SparsePart, kw_only=True):
@@ -199,7 +219,7 @@ class Symbol(SparsePart, kw_only=True):
         return next((c.value for c in self.constraints if c.value is not None), None)
 
 
-class FailedGuard(Part, kw_only=True):
+class FailedGuard(Made, kw_only=True):
     """Why compiled code could not be used again: what it expected, and what it got."""
 
     #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "freed": the object that the
@@ -220,9 +240,3 @@ class FailedGuard(Part, kw_only=True):
     actual: str | None = None
     #: the compiler's own explanation or advice; None: it gives none
     hint: str | None = None
-    #: the line that made the guard; None: unknown
-    at: StackEntry | None = None
-    #: the stack at that line; [] if it would only repeat `at`
-    stack: list[StackEntry] = []
-    origin: GuardOrigin = "unknown"
-    asked_by: str | None = None

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import FailedGuard, LazyPart, Part, SparsePart
+from dynascope.compiler.report.data import FailedGuard, LazyPart, Part, PerhapsPlaced, SparsePart
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
@@ -228,7 +228,7 @@ class CompilePhase(SparsePart, kw_only=True):
     self_seconds: float = 0.0
 
 
-class RepeatedBlock(SparsePart, kw_only=True):
+class RepeatedBlock(SparsePart, PerhapsPlaced, kw_only=True):
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
     count: int
@@ -240,9 +240,6 @@ class RepeatedBlock(SparsePart, kw_only=True):
     modules: list[str] = []
     #: up to five functions that the block's operations are in, in order
     functions: list[str] = []
-    file: str | None = None
-    line: int | None = None
-    cell: int | None = None
 
 
 class CompileTime(LazyPart, kw_only=True):
@@ -300,13 +297,9 @@ class NodeNumbers(SparsePart, kw_only=True):
     compiled: float = 0.0
 
 
-class NumbersOrigin(Part, kw_only=True):
+class NumbersOrigin(PerhapsPlaced, kw_only=True):
     """The first operation whose result is wrong."""
 
-    file: str | None = None
-    line: int | None = None
-    #: execution count of the notebook cell
-    cell: int | None = None
     source: str = ""
     #: name of the operation, and of its node in the graph; of the operations, `cos or sin`, and of the node that they use, if
     #: one of several derivatives is wrong

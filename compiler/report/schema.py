@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import FailedGuard, GuardSite, LazyPart, Part, StackEntry, Symbol
+from dynascope.compiler.report.data import FailedGuard, GuardSite, LazyPart, Part, PerhapsPlaced, Place, StackEntry, Symbol
 from dynascope.compiler.report.measurements import Check, CompileTime, Fix, FixSet, GraphRun, InputRun, Profile, Trial
 
 #: version of the data; `upgrade` converts older data.  A new field with a default needs no new version.
@@ -27,17 +27,13 @@ Backward = Literal["none", "pending", "compiled", "from cache"]
 FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unknown"]
 
 
-class FlagOrigin(Part, kw_only=True):
-    """What set the `error_on_graph_break` that is in force at a place."""
+class FlagOrigin(PerhapsPlaced, kw_only=True):
+    """What set the `error_on_graph_break` that is in force at a place; its own place is that of a `with` block."""
 
     #: "default": torch; "run": the settings of the run; "with": a `with` block; "decorator"; "option": a `--region` option
     kind: FlagOriginKind = "unknown"
     #: name of the decorated function, or target of the option as written ("9-12", "Net.forward")
     name: str | None = None
-    #: file of the `with` block
-    file: str | None = None
-    line: int | None = None
-    cell: int | None = None
 
     @property
     def is_region(self) -> bool:
@@ -56,19 +52,18 @@ class Resume(Part, kw_only=True):
     stack: int | None = None
 
 
-class InlinedFunction(Part, kw_only=True):
+class InlinedFunction(Place, kw_only=True):
     """A function that was traced into the graph of another frame."""
 
     #: name with the class of a method ("Block.forward")
     name: str | None = None
-    file: str
-    line: int
-    end_line: int | None = None
-    cell: int | None = None
 
 
-class Frame(LazyPart, kw_only=True):
-    """One compile of a Python code object: in the recording, or before it if the code ran in the recording."""
+class Frame(LazyPart, Place, kw_only=True):
+    """One compile of a Python code object: in the recording, or before it if the code ran in the recording.
+
+    `line` is the first line of the function; for a resume function, the line at which it continues.
+    """
 
     id: str
     compile_id: str | None
@@ -78,11 +73,6 @@ class Frame(LazyPart, kw_only=True):
     code_name: str
     #: the function's name in the source, with the class of a method ("Block.forward"); None: unknown
     qualname: str | None = None
-    file: str
-    #: first line of the function; for a resume function, the line at which it continues
-    line: int
-    end_line: int | None = None
-    cell: int | None = None
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
     #: why the frame's status is not "compiled", or why the rest of a compiled frame runs eagerly
@@ -215,18 +205,10 @@ class Undecided(Part, kw_only=True):
     checks: list[str] = []
 
 
-class Break(Part, kw_only=True):
-    """One place in the user's code where a graph had to stop."""
+class Break(StackEntry, kw_only=True):
+    """One place in the user's code where a graph had to stop: the innermost entry of its stack."""
 
     id: str
-    file: str
-    line: int
-    column: int | None = None
-    end_line: int | None = None
-    end_column: int | None = None
-    function: str = ""
-    cell: int | None = None
-    source: str = ""
     gb_ids: list[str] = []
     type: str = ""
     reason: str = ""
@@ -286,16 +268,13 @@ class Recompile(Part, kw_only=True):
     refused_by: str | None = None
 
 
-class Failure(Part, kw_only=True):
+class Failure(PerhapsPlaced, kw_only=True):
     """The error that ended the run, or one of the compiler's that did not, as it was caught or in another thread."""
 
     type: str
     message: str
     break_: str | None = None
     frame: str | None = None
-    file: str | None = None
-    line: int | None = None
-    cell: int | None = None
     #: "compiler": the compiler refused the code; "user": an error in the user's code
     origin: Literal["compiler", "user"] = "compiler"
     #: whether the run went on after the error: it was caught, or in another thread

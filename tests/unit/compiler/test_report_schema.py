@@ -70,7 +70,7 @@ def test_a_report_with_every_part_is_valid_and_comes_back_as_it_was(schema: json
     [
         ({"frames": "xy"}, "Expected `array`, got `str` - at `$.frames`"),
         ({"summary": None}, "Expected `object`, got `null` - at `$.summary`"),
-        ({"frames": [{"id": "f0"}]}, "Object missing required field `compile_id` - at `$.frames[0]`"),
+        ({"frames": [{"id": "f0"}]}, "Object missing required field `file` - at `$.frames[0]`"),
         ({"breaks": [{"id": "b0", "file": "a", "line": "7"}]}, "Expected `int`, got `str` - at `$.breaks[0].line`"),
         (
             {"graphs": [{"id": "g0", "frame": "f0", "ops": 1, "break": 3}]},
