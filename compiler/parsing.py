@@ -21,6 +21,14 @@ def syntax_tree(text: str) -> ast.Module:
         return ast.parse(text)
 
 
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a text; None if it is not valid Python."""
+    try:
+        return syntax_tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 @contextlib.contextmanager
 def no_syntax_warnings() -> Iterator[None]:
     """Keep Python from warning of invalid escape sequences and the like: any such warning was due when it compiled the program.

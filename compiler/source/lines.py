@@ -18,7 +18,7 @@ from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dynascope.compiler.parsing import syntax_tree
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.source.code import first_line
 from dynascope.compiler.source.syntax import TRIES, blocks, own_statements
 
@@ -110,10 +110,9 @@ def _is_unmarked_call(source: str) -> bool:
     Older versions leave only whole lines unmarked.  The call may continue on later lines, which are not in `source`.
     """
     for rest in ("", ")", "])", "})", "))"):
-        with contextlib.suppress(SyntaxError):
-            match syntax_tree(source.strip() + rest).body:
-                case [ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call())]:
-                    return True
+        match parsed(source.strip() + rest):
+            case ast.Module([ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call())]):
+                return True
     return False
 
 
@@ -149,27 +148,24 @@ def _parsed(file: str) -> _Parsed:
 
 
 def _parse(lines: list[str]) -> _Parsed:
-    parsed = _Parsed(lines, [], {}, [])
-    try:
-        nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return parsed
+    found, tree = _Parsed(lines, [], {}, []), parsed("".join(lines)) or ast.Module([], [])
+    nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt))]
     classes, in_loops = dict[ast.AST, str](), set[ast.AST]()
     for n in nodes:  # outer nodes first
         end = n.end_lineno or n.lineno
         if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             name = classes.get(n, "") + n.name
-            parsed.functions.append((name, first_line(n), end))
+            found.functions.append((name, first_line(n), end))
             if isinstance(n, ast.ClassDef):
                 classes |= dict.fromkeys(n.body, f"{name}.")
         if isinstance(n, TRIES):
             kinds = [h.type or ast.Name("BaseException") for h in n.handlers]
             errors = (e for kind in kinds for e in (kind.elts if isinstance(kind, ast.Tuple) else [kind]))
             names, last = (ast.unparse(e).rpartition(".")[2].lstrip("_") for e in errors), n.body[-1].end_lineno or n.lineno
-            parsed.statements.append(("try", n.lineno, n.body[0].lineno, end))
-            parsed.statements.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
+            found.statements.append(("try", n.lineno, n.body[0].lineno, end))
+            found.statements.extend((name, n.lineno, n.body[0].lineno, last) for name in names)
         if isinstance(n, (ast.Lambda, ast.GeneratorExp)):
-            parsed.statements.append(("lambda", n.lineno, n.lineno, end))
+            found.statements.append(("lambda", n.lineno, n.lineno, end))
         if isinstance(n, (ast.For, ast.While)):
             in_loops.update(own_statements(n.body))
         if isinstance(n, (ast.If, ast.While)):
@@ -177,10 +173,10 @@ def _parse(lines: list[str]) -> _Parsed:
             leaves = (ast.Break, ast.Return) if n in in_loops else ast.Break
             ways = ["break"] * any(isinstance(end, leaves) for end in ends)
             ways += ["raise"] * any(isinstance(end, ast.Raise) for end in ends) + ["item"] * _reads_item(n.test)
-            parsed.statements.extend((way, n.lineno, n.test.lineno, n.test.end_lineno or n.lineno) for way in ways)
+            found.statements.extend((way, n.lineno, n.test.lineno, n.test.end_lineno or n.lineno) for way in ways)
         if end > n.lineno:
-            parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
-    return parsed
+            found.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
+    return found
 
 
 def _reads_item(node: ast.AST) -> bool:

@@ -13,7 +13,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from dynascope.compiler.parsing import syntax_tree
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.report import Break, FlagOrigin
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.words import consecutive, printable
@@ -145,10 +145,7 @@ def _parsed(text: str, first: int) -> list[ast.stmt]:
     rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
     indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in rows)
-    try:
-        tree = ast.increment_lineno(syntax_tree(text), first - 1)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    tree = ast.increment_lineno(parsed(text) or ast.Module([], []), first - 1)
     return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS)) and _sets_flag(node)]
 
 

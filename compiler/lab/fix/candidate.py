@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from dynascope.compiler.lab.fix.text_edits import parsed
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.report import Break, FixEdit, StackEntry
 from dynascope.compiler.source.origin import origin
 from dynascope.compiler.source.syntax import DEFINITIONS, TRIES

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dynascope.compiler.lab.fix.plan import COMPILE, DYNAMO, MARK, Conditions, Plan
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, parsed, with_edits
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, with_edits
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.report import FixEdit, setting_lines
 from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users

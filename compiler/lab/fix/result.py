@@ -14,9 +14,9 @@ from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between
 from dynascope.compiler.lab.recorded_call import CallRecorder, target_id
-from dynascope.compiler.parsing import errors_as
+from dynascope.compiler.parsing import errors_as, parsed
 from dynascope.compiler.report import FixSet, Report, plural
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users

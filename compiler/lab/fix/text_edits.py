@@ -1,8 +1,7 @@
-"""Parses a text, applies edits to it, and compares two texts: the edits between them, and which of their lines are the same."""
+"""Applies edits to a text, and compares two texts: the edits between them, and which of their lines are the same."""
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Iterable, Sequence
 
@@ -12,14 +11,6 @@ from dynascope.compiler.source.lines import split_lines
 
 class NotApplicable(Exception):
     """The change cannot be made here; the message says why, as the end of a sentence."""
-
-
-def parsed(text: str) -> ast.Module | None:
-    """The tree of a text; None if it is not valid Python."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def with_edits(text: str, edits: Iterable[FixEdit]) -> str:

@@ -25,10 +25,11 @@ from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
 from dynascope.compiler.lab.fix.difference import Difference, differences, own_rounding, remarks, without_zero_gradients
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
+from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import RECORDED, Variation, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.report import listed, plural
 from dynascope.compiler.source.lines import split_lines
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites.source import Change, Rewrite, Source, applicable, moved, parse, require
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed, with_edits
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, with_edits
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.source.syntax import FUNCTIONS, dotted, names_bound_by
 
 #: builtins that change nothing

@@ -11,8 +11,8 @@ from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.patch import marked_calls
 from dynascope.compiler.lab.fix.plan import DYNAMO, MARK
 from dynascope.compiler.lab.fix.rewrites.reading import number_of
-from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.lab.fix.variations import EMPTY
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.report import Recompile, Report, listed
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between
+from dynascope.compiler.parsing import parsed
 from dynascope.compiler.source.code import first_line
 from dynascope.compiler.source.lines import split_lines
 from dynascope.compiler.source.syntax import FUNCTIONS as FUNCTIONS
