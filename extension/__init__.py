@@ -22,8 +22,7 @@ __all__ = ["__version__", "compile", "explain", "last", "load", "observe", "reco
 FORMATS |= {
     "html": "dynascope.widgets.render.page:to_html",
     "svg": "dynascope.widgets.render.picture:to_svg",
-    "dot": "dynascope.widgets.render.picture:to_dot",
-    "graphviz": "dynascope.widgets.render.picture:to_graphviz",
+    "dot": "dynascope.widgets.render.picture:to_graphviz",
     "txt": "dynascope.widgets.render.text:to_text",
     "details": "dynascope.widgets.render.text:to_details",
     "view": "dynascope.widgets.view:View",

@@ -287,7 +287,7 @@ class Report(Shown, ReportData, kw_only=True, weakref=True):
 
     def to_graphviz(self) -> graphviz.Digraph:
         """The split graph as a `graphviz.Digraph`."""
-        return make("graphviz", self)
+        return make("dot", self)
 
     def __repr__(self) -> str:
         return f"<report: {self.headline()}>"

@@ -60,13 +60,11 @@ def _document(title: str, width: float, height: float, body: str) -> str:
 # -- Graphviz --------------------------------------------------------------------------------------
 
 
-def to_dot(report: Report) -> str:
-    """The split graph as Graphviz text; names are generated, labels are quoted plain text."""
-    return str(to_graphviz(report).source)
-
-
 def to_graphviz(report: Report) -> Any:
-    """The split graph as a `graphviz.Digraph` (to be rendered by Graphviz, with its own layout)."""
+    """The split graph as a `graphviz.Digraph` (to be rendered by Graphviz, with its own layout), whose `str` is the text.
+
+    Names are generated, labels are quoted plain text.
+    """
     from graphviz import Digraph
 
     def sentence(why: str) -> Any:

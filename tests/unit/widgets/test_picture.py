@@ -16,7 +16,7 @@ from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.picture import to_dot, to_svg
+from dynascope.widgets.render.picture import to_graphviz, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 from dynascope.widgets.words import text_width
 
@@ -52,7 +52,7 @@ def test_no_text_is_wider_than_its_box(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_dot_holds_generated_names_only_outside_of_quotes(name: str) -> None:
-    outside = re.sub(r'"(?:\\.|[^"\\])*"', "", to_dot(SAMPLES[name]()))
+    outside = re.sub(r'"(?:\\.|[^"\\])*"', "", str(to_graphviz(SAMPLES[name]())))
     assert "onerror" not in outside
     assert "<" not in outside.replace("->", "")
 
