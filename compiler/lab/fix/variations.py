@@ -140,7 +140,7 @@ def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any
     """Random values on the tensor's own scale; integers stay between its minimum and maximum, as they may be indices."""
     if t.dtype is torch.bool:
         return (torch.rand(t.shape, generator=generator) > 0.5).to(t.device)
-    if not _has_fractions(t):
+    if not has_fractions(t):
         first, last = int(t.min()), int(t.max())
         return torch.randint(first, last + 1, t.shape, generator=generator).to(t)
     finite = t[torch.isfinite(t)].abs()
@@ -151,10 +151,11 @@ def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any
 
 def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
     """`change` for floating-point and complex tensors, `other` for integer and bool tensors."""
-    return lambda t, generator: change(t) if _has_fractions(t) else other(t, generator)
+    return lambda t, generator: change(t) if has_fractions(t) else other(t, generator)
 
 
-def _has_fractions(t: Any) -> bool:
+def has_fractions(t: Any) -> bool:
+    """Whether the numbers of a tensor are floating-point or complex ones."""
     return bool(t.is_floating_point() or t.is_complex())
 
 
@@ -171,7 +172,7 @@ def _signed_zeros(t: Any) -> Any:
 
 def _is_positive(t: Any) -> bool:
     """Whether a tensor holds integers, all of them above 0."""
-    return bool(t.numel()) and t.dtype is not torch.bool and not _has_fractions(t) and int(t.min()) > 0
+    return bool(t.numel()) and t.dtype is not torch.bool and not has_fractions(t) and int(t.min()) > 0
 
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:

@@ -17,7 +17,7 @@ from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
-from dynascope.compiler.lab.fix.variations import RECORDED
+from dynascope.compiler.lab.fix.variations import RECORDED, has_fractions
 from dynascope.compiler.lab.numbers.verdict import error_of, judged
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall
 
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
         if self.exact is None or self.eager is None or self.compiled is None:
             return False
         is_other = self.compiled.dtype != self.eager.dtype
-        if is_other or not _has_digits(self.eager):
+        if is_other or not has_fractions(self.eager):
             return verdict == "compiled" and (is_other or not torch.equal(self.compiled, self.eager))
         compiled, eager = (error_of(value, self.exact) for value in (self.compiled, self.eager))
         own = float(torch.finfo(self.eager.dtype).eps)
@@ -81,7 +81,7 @@ class CapturedGraph:
         with followed_in_float64() as exact:
             mine = self._values(module, like, is_tapped)
             # float64 has the integers and truth values of eager code
-            counterparts = [exact.copy_of(value) if value is None or _has_digits(value) else value.double() for value in mine]
+            counterparts = [exact.copy_of(value) if value is None or has_fractions(value) else value.double() for value in mine]
         mine = [None if value is None else value.detach().clone() for value in mine]
         others = self._values(compile(module), like, is_tapped)
         return [Measured(*three) for three in zip(mine, others, counterparts, strict=True)]
@@ -138,10 +138,6 @@ def value_of(node: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
-
-
-def _has_digits(tensor: Any) -> bool:
-    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _plain(value: Any) -> Any:
