@@ -40,7 +40,7 @@ from dynascope.compiler.capture.torch_private.tensors import OF_TORCH
 from dynascope.compiler.lab import profile
 from dynascope.compiler.lab.recorded_call import held_back_output, random_states
 from dynascope.compiler.lab.slices import quartiles
-from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, error_words, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
 
@@ -76,7 +76,7 @@ def rebuild(text: str | ast.ClassDef, attributes: Mapping[str, Any] = {}, device
     except NotRunnable:
         raise
     except Exception as error:
-        raise NotRunnable(f"no graph can be built from its text: {_one_line(error)}") from None
+        raise NotRunnable(f"no graph can be built from its text: {error_words(error)}") from None
 
 
 def _built(text: str | ast.ClassDef, attributes: Mapping[str, Any], device: str | None) -> torch.fx.GraphModule:
@@ -154,7 +154,7 @@ def synthetic(sizes: Mapping[str, int | float], generator: torch.Generator, node
         numbers = numbers.to(dtype).to(device or node.device or "cpu")
         return torch.as_strided(numbers, shape, stride) if is_strided else numbers.reshape(shape)
     except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # e.g. out of memory, or no such tensor exists
-        raise NotRunnable(f"its input {node.name} cannot be synthesized: {first_line(str(error))}"[:300]) from None
+        raise NotRunnable(f"its input {node.name} cannot be synthesized: {error_words(error)}"[:300]) from None
 
 
 def size(text: int | str, sizes: Mapping[str, int | float], name: str) -> int | float:
@@ -252,7 +252,7 @@ class Case:
         try:
             result = self.measure(backend, compiled, calls)
         except Exception as error:
-            raise NotRunnable(f"when called once more, it raised {_one_line(error)}") from error
+            raise NotRunnable(f"when called once more, it raised {error_words(error)}") from error
         if result.calls < calls:
             self.notes.append(f"the graph is slow: only {plural(result.calls, 'call')} of each kind were timed, not {calls}")
         result.notes = [*self.caveats(), *self.notes]
@@ -271,7 +271,7 @@ class Case:
             self.module(*self.inputs)
             self.wait()
         except Exception as error:
-            raise NotRunnable(f"on synthetic data it raised {_one_line(error)}") from None
+            raise NotRunnable(f"on synthetic data it raised {error_words(error)}") from None
         # the version counter shows most changes; comparing values shows the others, such as running statistics
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
 
@@ -288,7 +288,7 @@ class Case:
             self.prepared(compiled)()
             self.wait()
         except Exception as error:
-            self.notes.append(f"{backend} could not run the graph on its own: {_one_line(error)}")
+            self.notes.append(f"{backend} could not run the graph on its own: {error_words(error)}")
             return None
         return compiled
 
@@ -363,8 +363,3 @@ def _has_integers(values: list[Any]) -> bool:
 def _calls(graph: Graph, names: frozenset[str]) -> bool:
     """Whether the graph calls one of these operations, as a function, a method or one of torch's operators."""
     return any(part.strip("_") in names for n in graph.nodes if n.op.startswith("call_") for part in str(n.target).split("."))
-
-
-def _one_line(error: BaseException) -> str:
-    """The class of the error and the first line of its message, cut to 300 characters."""
-    return f"{type(error).__name__}: {first_line(str(error))}"[:300].rstrip(": ")

@@ -73,7 +73,7 @@ def first_line(text: str) -> str:
 
 def error_words(error: BaseException | None) -> str:
     """The class of an error, and the first line of its message: `ValueError: too many values to unpack`."""
-    return f"{type(error).__name__}: {first_line(message_of(error))}"
+    return f"{type(error).__name__}: {first_line(message_of(error))}".rstrip(": ")
 
 
 def seconds(value: float) -> str:
