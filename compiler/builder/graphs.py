@@ -262,13 +262,14 @@ def stage_notes(record: CompileRecord) -> list[str]:
     return sentences
 
 
-#: wrapper of a module -> the files of its code
+#: wrapper of a module -> the files of its code; for DDP's break in contextlib, what the explanation, in the lines below the
+#: file, says: the function of DDP that contextlib calls there, and that Dynamo skips
 _WRAPPERS = {
-    "DistributedDataParallel": re.compile(r"[\\/]torch[\\/]nn[\\/]parallel[\\/]distributed\.py$"),
-    "FSDP": re.compile(r"[\\/]torch[\\/]distributed[\\/]fsdp[\\/]"),
+    "DistributedDataParallel": re.compile(
+        r"\A.*[\\/]torch[\\/]nn[\\/]parallel[\\/]distributed\.py\n|`DistributedDataParallel\._inside_ddp_forward`"
+    ),
+    "FSDP": re.compile(r"\A.*[\\/]torch[\\/]distributed[\\/]fsdp[\\/]"),
 }
-#: in the explanation of DDP's break in contextlib: the function of DDP that contextlib calls there, and that Dynamo skips
-_SKIPPED = "`DistributedDataParallel._inside_ddp_forward`"
 
 
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:
@@ -276,8 +277,9 @@ def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[
 
     `ignored`: ids of frames that are not the user's and have no graph.  A break in any other frame cuts a graph of the user's.
     """
-    for wrapper in _WRAPPERS:
-        own = [b for b in breaks if _wrapper(b) == wrapper and all(hit.frame in ignored for hit in b.hits)]
+    for wrapper, code in _WRAPPERS.items():
+        inside = (b for b in breaks if code.search(f"{b.file}\n{b.explanation}"))
+        own = [b for b in inside if all(hit.frame in ignored for hit in b.hits)]
         if own:
             report.wrapper_breaks += own
             places = ", ".join(f"{label(b.file, b.cell)}:{b.line}" for b in own)
@@ -286,13 +288,6 @@ def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[
                 "the module and cuts none of the module's graphs"
             )
     return [b for b in breaks if b not in report.wrapper_breaks]
-
-
-def _wrapper(broken: Break) -> str | None:
-    """The wrapper whose code a break is in; None: in no wrapper."""
-    if _SKIPPED in broken.explanation:
-        return "DistributedDataParallel"
-    return next((name for name, files in _WRAPPERS.items() if files.search(broken.file)), None)
 
 
 def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
