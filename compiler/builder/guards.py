@@ -10,6 +10,7 @@ stacks.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable
@@ -77,17 +78,13 @@ class Places:
 
     def __init__(self, cell_of: CellResolver, files: Iterable[str] = ()) -> None:
         self.cell_of, self.files = cell_of, set(files)
-        self._entries: dict[tuple[Any, ...], StackEntry] = {}
+        self.entry = functools.cache(self._entry)
 
-    def entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
-        key = (file, line, function, column, end)
-        known = self._entries.get(key)
-        if known is None:
-            known = self._entries[key] = StackEntry(
-                file=file, line=line, function=function, cell=self.cell_of(file), source=source_line(file, line).strip(),
-                column=character_column(file, line, column), end_column=character_column(file, line, end),
-            )  # fmt: skip
-        return known
+    def _entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
+        return StackEntry(
+            file=file, line=line, function=function, cell=self.cell_of(file), source=source_line(file, line).strip(),
+            column=character_column(file, line, column), end_column=character_column(file, line, end),
+        )  # fmt: skip
 
     def record(self, fields: dict[str, Any]) -> Place:
         """The place in a record of the structured trace, which has the program's stack and the compiler's."""
@@ -217,7 +214,8 @@ class Version:
         #: each guarded expression, as the user writes it, and the global that it begins at, or ""
         self.names: set[tuple[str, str]] = set()
         self._places = Places(cell_of, record.files)
-        self._symbols: dict[str, Symbol] = {}
+        #: by name, in the order in which they were made
+        self.symbols: dict[str, Symbol] = {}
         #: what stands for a symbol in guards ("x.size()[0]") -> the symbol
         self._written: dict[str, Symbol] = {}
         #: constraint, as the user writes it -> its place; an equality is also there with its sides exchanged
@@ -247,12 +245,8 @@ class Version:
             else:
                 places = self._places.printed(comment, record.guard_stacks.get(source, ()))
                 self._guard(kind, code, about, places[0] if places else Place(origin="compiler"))
-        for symbol in self._symbols.values():
+        for symbol in self.symbols.values():
             symbol.dynamic = self._cause(symbol, record)
-
-    @property
-    def symbols(self) -> list[Symbol]:
-        return list(self._symbols.values())
 
     # -- symbols ----------------------------------------------------------------------------------------
 
@@ -261,14 +255,14 @@ class Version:
         text = user_expression(str(about)) if about else None
         size = _SIZE.match(text or "")
         low, _, high = str(fields.get("vr") or "").strip("[]").partition(", ")
-        symbol = self._symbols[name] = Symbol(
+        symbol = self.symbols[name] = Symbol(
             name=name, source=size["tensor"] if size else text, dimension=int(size["dimension"]) if size else None,
             hint=fields.get("val"), low=low or None, high=high or None, **place.line,
         )  # fmt: skip
         self._written[_written(symbol.source or name, symbol.dimension)] = symbol
 
     def _constrain(self, expression: str, place: Place, value: str | None = None) -> None:
-        known = {name: self._symbols[name] for name in _SYMBOL.findall(expression) if name in self._symbols}
+        known = {name: self.symbols[name] for name in _SYMBOL.findall(expression) if name in self.symbols}
         as_user = {name: _written(symbol.source or name, symbol.dimension) for name, symbol in known.items()}
         text = _SYMBOL.sub(lambda m: as_user.get(m[0], m[0]), dynamo_texts.in_python(expression))
         made = Constraint(expression=expression, text=text, value=value, **place.fields)
@@ -280,11 +274,11 @@ class Version:
 
     def _specialize(self, name: str, value: str, reason: str, place: Place) -> None:
         """Record a symbol's only value with the constraint that caused it; a new constraint is made if none is known."""
-        symbol = self._symbols.get(name)
+        symbol = self.symbols.get(name)
         if symbol is None or symbol.value is not None:
             return
         if reason == "find":  # found later, through another symbol that this one depends on
-            others = [self._symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
+            others = [self.symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
             found = next((c for other in others if other for c in other.constraints if c.value is not None), None)
             if found is not None:
                 symbol.constraints.append(replace(found, value=value))

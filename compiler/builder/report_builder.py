@@ -108,7 +108,7 @@ class _ReportBuilder:
         for record, frame in self.made:
             try:
                 version = self.recompiles.version(record)
-                frame.guard_sites, frame.symbols = version.sites, version.symbols
+                frame.guard_sites, frame.symbols = version.sites, [*version.symbols.values()]
             except Exception as error:
                 self.records.unread[f"frame: {type(error).__name__}"] += 1
                 frame.guard_sites, frame.symbols = [], []
