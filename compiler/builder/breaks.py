@@ -23,6 +23,8 @@ import itertools
 from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from dynascope.compiler.builder import compile_records, dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, same_line
 from dynascope.compiler.builder.dynamo_texts import BreakText
@@ -331,8 +333,7 @@ class BreakTable:
         branches = lines.statement_at(at.file, at.line, "item") is not None  # captured, the branch itself breaks
         ways = ("break", "raise") if branches or first.type == "Data-dependent branching" else ()
         broken = Break(
-            id=f"b{len(self.breaks)}", file=at.file, line=at.line, column=at.column, end_line=at.end_line,
-            end_column=at.end_column, function=at.function, cell=at.cell, source=source, stack=entries,
+            **structs.asdict(at) | {"source": source}, id=f"b{len(self.breaks)}", stack=entries,
             gb_ids=[p.gb_id for p in text.parts if p.gb_id], urls=[p.url for p in text.parts if p.url],
             type=first.type, reason=first.reason, explanation=first.explanation, error=error,
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
