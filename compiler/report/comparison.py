@@ -115,11 +115,7 @@ def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable])
 
 
 def _identity(broken: Break) -> tuple[Hashable, ...]:
-    return (_file(broken), broken.function, broken.type, broken.source.strip())
-
-
-def _file(broken: Break) -> str:
-    return "cell" if broken.cell is not None else broken.file
+    return ("cell" if broken.cell is not None else broken.file, broken.function, broken.type, broken.source.strip())
 
 
 #: names that can be expected

@@ -76,10 +76,6 @@ class Call:
         failed = any(f.status in ("failed", "unfinished") for f in self.frames)
         return bool(self.breaks or self.recompiles or self.skipped or failed)
 
-    def has_line(self, file: str, line: int) -> bool:
-        """Whether a line is one of the function's own."""
-        return file == self.file and any(f.line <= line <= (f.end_line or f.line) for f in self.frames)
-
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Call]]:
         """This call and all calls below it, each with its depth, callers first."""
         yield depth, self
@@ -116,8 +112,9 @@ def call_tree(report: ReportData) -> list[Call]:
         hit = [call_of[h.frame] for h in broken.hits if h.frame in call_of]
         if hit:  # the call that has the break on its own lines; if the function was inlined, a call below the deepest frame
             deepest = max(hit, key=lambda call: depths[id(call)])
-            holders = (c for c in [*hit, *(c for _, c in deepest.walk())] if c.has_line(broken.file, broken.line))
-            holder = next(holders, None) or call_in(deepest, broken.function, broken, broken.function)
+            calls_of_file = (c for c in [*hit, *(c for _, c in deepest.walk())] if c.file == broken.file)
+            own = (c for c in calls_of_file if any(f.line <= broken.line <= (f.end_line or f.line) for f in c.frames))
+            holder = next(own, None) or call_in(deepest, broken.function, broken, broken.function)
             holder.breaks.append(broken.id)
     return outside.calls
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, partialmethod
 from itertools import takewhile
 from operator import is_
 from types import CodeType, FunctionType, MethodType
@@ -76,19 +76,16 @@ class NamedTargets:
         every = ((id(switch.target), *entry) for switch in self._switches.values() for entry in reversed(switch.entries))
         return {key: entry for key, _, receiver, entry in every if receiver is _ANY_RECEIVER}
 
-    def on(self) -> None:
-        """Undo one `off`; after the last one, calls go to the compiled entry points."""
-        self._switch(-1)
-
-    def off(self) -> None:
-        """Switch off: until the matching `on`, the program is the plain one, as compiled code must see it."""
-        self._switch(1)
-
     def _switch(self, times_off: int) -> None:
         with self._lock:
             self._times_off += times_off
             for switch in self._switches.values():
                 switch.set(switch.plain if self._times_off else switch.jump)
+
+    #: switch off: until the matching `on`, the program is the plain one, as compiled code must see it
+    off = partialmethod(_switch, 1)
+    #: undo one `off`; after the last one, calls go to the compiled entry points
+    on = partialmethod(_switch, -1)
 
     def close(self) -> None:
         """Switch off for good and release the user's objects."""

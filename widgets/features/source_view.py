@@ -24,7 +24,6 @@ from dynascope.widgets.words import grouped, printable, shorten
 #: at most this many characters of a line are shown
 LINE_LIMIT = 2000
 Key = tuple[str, int]
-NO_OP = ("placeholder", "get_attr", "output")
 #: words of each state of a frame; a line of several frames shows the last state here that one of them has
 _STATES = {"empty": "no graph", "unfinished": "unfinished", "failed": "not compiled", "skipped": "runs eagerly"}
 #: words of each outcome of a break, the worst last
@@ -76,7 +75,7 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """
     report, owners = places.report, Owners(places.report)
     large = large or any(owners.of(source.file) != "own" for source in report.sources)
-    nodes = ((node, number) for number, graph in enumerate(report.graphs) for node in graph.nodes if node.op not in NO_OP)
+    nodes = ((n, number) for number, graph in enumerate(report.graphs) for n in graph.nodes if n.op.startswith("call_"))
     graphs = grouped(((n.file, n.line), number) for n, number in nodes if n.file is not None and n.line is not None)
     breaks = grouped(((b.file, b.line), b) for b in report.breaks)
     states, regions, (wrong, marks) = _states(places, graphs, breaks), bands(places), node_errors(report)
