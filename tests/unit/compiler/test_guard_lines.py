@@ -99,7 +99,7 @@ def test_the_source_of_a_condition_is_its_expression_and_a_line_of_torch_no_plac
 def test_a_value_has_changed_only_after_an_earlier_compile(id: str, source: str, cause: str) -> None:
     made = [("create_symbol", {"symbol": "s0", "source": source})]
     record = CompileRecord(id, shapes=made, metrics={"dynamo_config": '{"automatic_dynamic_shapes": true}'})
-    assert [symbol.dynamic for symbol in Version(record, lambda file: None).symbols] == [cause]
+    assert [symbol.dynamic for symbol in Version(record, lambda file: None).symbols.values()] == [cause]
 
 
 def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> None:
