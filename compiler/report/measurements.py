@@ -72,7 +72,17 @@ class GraphRun(Part, kw_only=True):
     notes: list[str] = []
 
 
-class InputRun(Part, kw_only=True):
+class Payoff(Part, kw_only=True):
+    """Whether compiling pays off for a call."""
+
+    #: median time of a call in eager mode
+    eager_seconds: float | None = None
+    #: None: nothing was compiled for it, or the calls were not timed
+    payback: Payback | None = None
+    payback_calls: int | None = None
+
+
+class InputRun(Payoff, kw_only=True):
     """One of several inputs: what the compiler did because of it, and what a call with it takes.  None: unknown."""
 
     #: `float32[7, 3], scale=2`
@@ -91,13 +101,8 @@ class InputRun(Part, kw_only=True):
     #: median time of a later call, and the spread
     seconds: float | None = None
     spread: list[float] = []
-    #: median time of a call in eager mode
-    eager_seconds: float | None = None
     #: the graphs that a call with this input runs, each once, in order
     graphs: list[str] = []
-    #: whether compiling for this input pays off; None: nothing was compiled for it, or the calls were not timed
-    payback: Payback | None = None
-    payback_calls: int | None = None
     error: str | None = None
 
 
@@ -156,15 +161,11 @@ class BreakCost(Part, kw_only=True):
         return (self.seconds or 0.0) + self.ops_seconds + (self.eager_seconds or 0.0)
 
 
-class Verdict(Part, kw_only=True):
+class Verdict(Payoff, kw_only=True):
     """Eager against compiled, timed without the profiler; None: unknown."""
 
-    eager_seconds: float | None = None
     compiled_seconds: float | None = None
     compile_seconds: float | None = None
-    #: whether compiling pays off; None: not timed
-    payback: Payback | None = None
-    payback_calls: int | None = None
 
 
 class Profile(Part, kw_only=True):
