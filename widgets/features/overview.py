@@ -62,16 +62,21 @@ _FIRST_CALL = "gone when the same calls are repeated"
 WARM_UP = "make the calls once in eager mode before compiling, if later calls do not lead to these graph breaks again"
 
 
-class CausePlace(TypedDict):
-    """One break, or one function that was compiled again, `times` times; `ids`: the breaks or frames that it represents."""
+class Placed(TypedDict):
+    """What has a place; `ids`: the breaks, frames and graphs that it represents, of which a click selects `id`."""
 
     id: str
     place: str
+    owner: str
+    ids: list[str]
+
+
+class CausePlace(Placed):
+    """One break, or one function that was compiled again, `times` times."""
+
     code: str
     function: str
     times: int
-    owner: str
-    ids: list[str]
 
 
 class CauseRow(TypedDict):
@@ -87,24 +92,19 @@ class CauseRow(TypedDict):
     places: list[CausePlace]
 
 
-class CallRow(TypedDict):
-    """A call in the tree, or the sum of several quiet calls; the rows below it follow, with a greater `depth`.
+class CallRow(Placed):
+    """A call in the tree, or the sum of several quiet calls, with no `ids`; rows below it follow, with a greater `depth`.
 
     `part`: its time, or else its captured operations, as a percentage of the largest row's; `eager`: how much of `part` is
-    eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
-    frames and graphs that it represents, [] for a sum.
+    eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first.
     """
 
-    id: str
     depth: int
     name: str
-    place: str
-    owner: str
     events: list[list[str]]
     part: int
     eager: int
     folded: bool
-    ids: list[str]
 
 
 class Overview(TypedDict):

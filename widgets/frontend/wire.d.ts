@@ -1,7 +1,7 @@
 // What Python sends to the front end.  Written by `python -m tools.generated wire`.
 export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; target: string; cost?: string };
-export type CallRow = { id: string; depth: number; name: string; place: string; owner: string; events: string[][]; part: number; eager: number; folded: boolean; ids: string[] };
-export type CausePlace = { id: string; place: string; code: string; function: string; times: number; owner: string; ids: string[] };
+export type CallRow = { id: string; place: string; owner: string; ids: string[]; depth: number; name: string; events: string[][]; part: number; eager: number; folded: boolean };
+export type CausePlace = { id: string; place: string; owner: string; ids: string[]; code: string; function: string; times: number };
 export type CauseRow = { id: string; kind: string; count: string; title: string; fix: string; cost: string; eager: string[]; places: CausePlace[] };
 export type CheckPart = { agrees: boolean | null; lines: string[]; id: string; searchable: boolean; issue: string };
 export type Chip = { text: string; kind: string; id?: string; full?: string };
