@@ -69,9 +69,8 @@ def headline_parts(report: Report) -> list[str]:
 
 
 def _is_stopped(report: Report) -> bool:
-    return (
-        report.error is not None and not report.error.caught and report.origin != "trace"
-    )  # no log says whether it was caught
+    """Whether an error is known to have ended the run: no log says whether it was caught."""
+    return report.error is not None and not report.error.caught and report.origin != "trace"
 
 
 def breaks(s: Summary) -> str:
