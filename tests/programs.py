@@ -234,8 +234,6 @@ def number():
 @compiled
 def fn(x):
     return x + number()
-
-fn(torch.rand(10))
 """, {"fullgraph": True}, breaks=((2, "raised"),), error="Unsupported"),
     Program("an_opaque_custom_operator", """
 @torch.library.custom_op("dynascope_tests::square", mutates_args=())
@@ -266,8 +264,6 @@ def b(x):
 @compiled
 def fn(x):
     return b(x) + 1
-
-fn(torch.ones(3))
 """, graphs=((2,), (4,), (7,), (10,), (14,)), breaks=((3, "resumed"),), hits=(4,), resumes=4),
     Program("a_helper_that_breaks_called_five_times", """
 def helper(x):
@@ -281,8 +277,6 @@ def fn(x):
     x = helper(x)
     x = helper(x)
     return helper(x)
-
-fn(torch.ones(3))
 """, graphs=((3,),), breaks=((2, "resumed"),), hits=(6,), resumes=5),
     Program("a_data_dependent_branch", """
 @compiled
@@ -300,8 +294,6 @@ def fn(x):
     x = x + 1
     torch._dynamo.graph_break(); torch._dynamo.graph_break()
     return x + 2
-
-fn(torch.ones(3))
 """, graphs=((3,), (5,)), breaks=((4, "resumed"), (4, "resumed")), resumes=2),
     Program("a_callee_that_is_skipped", """
 def loop(x):
@@ -314,8 +306,6 @@ def loop(x):
 def fn(x):
     y = loop(x * 2)
     return y + 1
-
-fn(torch.ones(3))
 """, graphs=((9,), (10,)), breaks=((4, "skipped"),), hits=(2,), resumes=1, skipped=("loop",)),
     Program("recompiled_for_another_number", """
 @compiled

@@ -70,8 +70,6 @@ def names(module: ModuleType) -> dict[str, Any]:
 
 
 PRINTS = """
-    import torch
-
     def f(x):
         y = x.sin()
         print("half way", y.sum())
@@ -123,7 +121,6 @@ def test_a_report_keeps_nothing_alive(make: Make) -> None:
 def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_block(make: Make) -> None:
     made = make("""
         import inspect
-        import torch
 
         def outer(scale):
             def inner(x):
@@ -158,7 +155,6 @@ def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_bloc
 def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
     made = make("""
         import numpy as np
-        import torch
 
         def smooth(x, k=2):
             y = np.unwrap(x.detach().numpy()) * k
@@ -192,8 +188,6 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
 
 def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_recorded_ones(make: Make) -> None:
     program = """
-        import torch
-
         def f(x):
             y = x * 2
             if y.sum() > 100:
@@ -217,9 +211,6 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
 
 def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(make: Make) -> None:
     made = make("""
-        import warnings
-        import torch
-
         seen = []
 
         def f(x):
@@ -426,8 +417,6 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     make: Make, times: int, verdict: str
 ) -> None:
     f = make("""
-        import torch
-
         def f(x):
             print("begins")
             y = x * 2
