@@ -179,5 +179,4 @@ def test_a_file_beside_a_log_is_no_log(tmp_path: Path) -> None:
     Log().compile().write(tmp_path / "a.log")
     (tmp_path / "notes.txt").write_text("hello\n", encoding="utf-8")
     report = load(tmp_path)
-    assert len(report.frames) == 1
-    assert report.notes == []
+    assert (len(report.frames), report.notes) == (1, [])

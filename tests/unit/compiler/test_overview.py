@@ -64,9 +64,7 @@ def test_a_function_its_resume_functions_and_its_versions_are_one_call() -> None
 def test_recompiled_versions_are_counted_on_the_same_call() -> None:
     compiled = torch.compile(inlined, backend="eager", dynamic=False)
     (call,) = call_tree(seen(lambda: [compiled(torch.ones(n)) for n in (2, 3, 4)]))
-    assert len(call.frames) == 3
-    assert call.recompiles == 2
-    assert len(call.graphs) == 3
+    assert (len(call.frames), call.recompiles, len(call.graphs)) == (3, 2, 3)
     assert call.is_eventful
 
 
@@ -133,8 +131,7 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     data = ReportData(breaks=[after, other, scalars("b0", 1), scalars("b1", 1)], recompiles=[recompile])
     found = causes(data)
     assert [c.breaks for c in found] == [["b2"], ["b0", "b1"], ["b3"], []]
-    assert found[1].setting == "capture_scalar_outputs"
-    assert found[3].guard == "size"
+    assert (found[1].setting, found[3].guard) == ("capture_scalar_outputs", "size")
     assert [*found[3].frames] == ["f5"]
     # measured times outrank what the structure suggests
     data.profile = Profile(

@@ -40,9 +40,7 @@ def heads(log: bytes) -> list[dict[str, object]]:
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name.removesuffix(".log.gz"))
 def test_a_log_of_the_corpus(log: Path) -> None:
     report = report_of(log)
-    assert report.unread == {}
-    assert report.summary.unfinished == 0
-    assert report.summary.unknown_breaks == 0
+    assert (report.unread, report.summary.unfinished, report.summary.unknown_breaks) == ({}, 0, 0)
     assert Report.from_dict(report.to_dict()) == report
     records = heads(gzip.decompress(log.read_bytes()))
     if program(log) not in OUTSIDE:

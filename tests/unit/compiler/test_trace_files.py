@@ -181,8 +181,7 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
 def test_what_a_file_cannot_know_is_unknown(traced: tuple[Report, Path]) -> None:
     _, trace = traced
     report = load(trace)
-    assert report.origin == "trace"
-    assert report.unread == {}
+    assert (report.origin, report.unread) == ("trace", {})
     assert {b.error_on_graph_break for b in report.breaks} == {None}
     assert {b.allowed for b in report.breaks} == {None}
     assert {f.fullgraph for f in report.frames} == {None}

@@ -41,8 +41,7 @@ def test_module_class_of_the_cell(shell):
     report = shell.report("%%compile", "class Net(torch.nn.Module):", "    def forward(self, x):",
                           "        torch._dynamo.graph_break()", "        return x + 1", "    def twice(self, x): return x * 2",
                           "net = Net()", "net(x), net.twice(x), net.eval()")  # fmt: skip
-    assert report.compiled == ["Net"]
-    assert report.summary.breaks == 1
+    assert (report.compiled, report.summary.breaks) == (["Net"], 1)
     assert {f.name for f in report.frames if f.status == "compiled"} == {"Net", "twice"}
     assert "_compiled_call_impl" not in shell.ns["net"].__dict__
     report = shell.report("%%compile", "class Same(Net): pass", "Same()(x)")
@@ -252,8 +251,7 @@ def test_a_function_under_a_context_of_torchs_is_compiled(shell, decorator):
 def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
     shell("from functools import partial")
     report = shell.report("%%compile", "def f(t, k): return t + k", "y = partial(partial(f, x), k=3)()")
-    assert report.compiled == ["f"]
-    assert report.summary.graphs == 1
+    assert (report.compiled, report.summary.graphs) == (["f"], 1)
     assert shell.ns["y"].tolist() == [4, 4, 4]
 
 

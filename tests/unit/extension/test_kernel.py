@@ -94,8 +94,7 @@ def test_capture_none_text_and_usage_error(outputs):
     assert kinds(outputs[6]) == ["display_data", "execute_result"]
     text = "".join(out.get("text", "") + "".join(out.get("traceback", [])) for out in outputs[7])
     assert "unrecognized arguments: --bakend eager" in text
-    assert len(outputs[7]) == 1
-    assert outputs[8][0].data["text/plain"] == "2"
+    assert (len(outputs[7]), outputs[8][0].data["text/plain"]) == (1, "2")
 
 
 @pytest.mark.parametrize("number", range(len(FAILING)))

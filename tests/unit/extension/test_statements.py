@@ -94,8 +94,7 @@ def test_a_walrus_that_was_skipped_binds_nothing(shell, statement):
 
 def test_lambdas_are_as_in_a_plain_cell(shell):
     shell.report("%%compile", "late = lambda t: t + k", "k = 2", "late(x)")
-    assert shell.ns["late"].__qualname__ == "<lambda>"
-    assert shell.ns["late"].__code__.co_name == "<lambda>"
+    assert (shell.ns["late"].__qualname__, shell.ns["late"].__code__.co_name) == ("<lambda>", "<lambda>")
     shell.ns["k"] = 5
     assert shell.ns["late"](1) == 6
 
@@ -234,8 +233,7 @@ def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
     loop = ("for t in torch.utils.data.DataLoader([x, x], batch_size=2):", "    with timed('a') as name:")
     report = shell.report("%%compile", *loop, "        log.seen.append(own(off(t)).sum().item())")
     assert shell.ns["log"].seen == [24.0]
-    assert report.compiled == ["<lambda>"]
-    assert report.summary.graphs == 1
+    assert (report.compiled, report.summary.graphs) == (["<lambda>"], 1)
 
 
 def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):

@@ -18,8 +18,7 @@ def test_function_is_compiled_through_every_name_and_stays_the_same_object(shell
     f, code = shell.ns["f"], shell.ns["f"].__code__
     report = shell.report("%%compile -f f", "g = f", "h = {'k': [f]}", "class C: pass", "C.m = staticmethod(f)",
                           "g(x); h['k'][0](x); C.m(x); list(map(f, [x]))[0]")  # fmt: skip
-    assert report.compiled == ["f"]
-    assert report.summary.breaks == 1
+    assert (report.compiled, report.summary.breaks) == (["f"], 1)
     assert shell.ns["f"] is shell.ns["g"] is shell.ns["h"]["k"][0] is f
     assert f.__code__ is code
 

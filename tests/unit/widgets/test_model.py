@@ -104,8 +104,7 @@ def test_a_recompile_says_why() -> None:
 
 def test_an_error_is_the_first_thing_to_see() -> None:
     model = view_model(samples.refused())
-    assert model["chips"][0]["kind"] == "error"
-    assert model["first"] == "b0"
+    assert (model["chips"][0]["kind"], model["first"]) == ("error", "b0")
     assert "stopped by an error" in model["headline"]
 
 
@@ -116,8 +115,7 @@ def test_of_many_frames_the_view_has_all_and_a_picture_counts_those_that_it_lack
     assert len(model["breaks"]) == 100
     assert not view_model(samples.one_break())["split"]["large"]
     few = samples.split(samples.many(), 20)
-    assert len(few.groups) == 20
-    assert few.left_out == "81 more frames"
+    assert (len(few.groups), few.left_out) == (20, "81 more frames")
     assert {box.group for box in few.boxes} == {group.id for group in few.groups}
     assert {end for arrow in few.arrows for end in (arrow.source, arrow.target)} <= {
         shape.id for shape in (*few.groups, *few.boxes)
@@ -163,8 +161,7 @@ def test_regions_are_named_where_their_breaks_stand() -> None:
 
 def test_an_error_that_the_users_code_caught_is_said_to_be_caught() -> None:
     chip = view_model(samples.regions())["chips"][0]
-    assert chip["text"] == "did not end the run: Unsupported: Call to print"
-    assert chip["kind"] == "note"
+    assert (chip["text"], chip["kind"]) == ("did not end the run: Unsupported: Call to print", "note")
     assert "stopped by an error" not in view_model(samples.regions())["headline"]
 
 

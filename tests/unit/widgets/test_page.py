@@ -59,8 +59,7 @@ def test_the_view_shows_grows_and_tells() -> None:
     view.progress({"frames": 1, "graphs": 0, "now": "block", "seconds": 0.5})
     assert view.now["now"] == "block"
     view.show(one_break())
-    assert view.selected == "b0"
-    assert view.now["frames"] == 1
+    assert (view.selected, view.now["frames"]) == ("b0", 1)
     view.selected = "g1"
     view.show(one_break())
     assert view.selected == "g1"
