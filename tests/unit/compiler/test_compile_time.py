@@ -24,20 +24,16 @@ from dynascope.widgets.features.places import Places
 TRACES = Path(__file__).parents[2] / "traces"
 
 
-class Block(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(4, 4)
-
+class Block(torch.nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.linear(x).relu()
+        return x + super().forward(x).relu()
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # test_stages has Inductor
 def test_the_sums_are_those_of_compile_times(backend: str) -> None:
     """Also in the headline, with the time of backward graphs."""
     compilation_time_metrics.clear()
-    compiled = torch.compile(torch.nn.Sequential(Block(), Block()), backend=backend)
+    compiled = torch.compile(torch.nn.Sequential(Block(4, 4), Block(4, 4)), backend=backend)
     report = seen(lambda: compiled(torch.ones(2, 4)).sum().backward())
     time = report.compile_time
     found = {p.function or p.name: p.seconds for p in time.phases}
@@ -121,7 +117,7 @@ def test_autotuning_is_a_kind_of_phases() -> None:
 
 
 def test_a_block_that_repeats_is_found() -> None:
-    blocks = torch.nn.Sequential(*(Block() for _ in range(5)))
+    blocks = torch.nn.Sequential(*(Block(4, 4) for _ in range(5)))
     (block,) = seen(lambda: torch.compile(lambda x: blocks(blocks(x)), backend="eager")(torch.ones(2, 4))).compile_time.repeats
     assert (block.count, block.ops, block.share, block.graphs) == (10, 3, 1.0, ["g0"])
     assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
@@ -131,7 +127,7 @@ def test_a_block_that_repeats_is_found() -> None:
 def test_equal_graphs_are_found() -> None:
     with observe() as recording:
         for _ in range(3):
-            torch.compile(Block(), backend="eager")(torch.ones(2, 4))
+            torch.compile(Block(4, 4), backend="eager")(torch.ones(2, 4))
             torch._dynamo.reset()
     (block,) = recording.report.compile_time.repeats
     assert (block.count, block.graphs, block.share) == (3, ["g0", "g1", "g2"], 1.0)
