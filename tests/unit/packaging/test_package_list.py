@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import venv
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from processes import printed_by
 from project_files import copy_project, project_files, pyproject
 
 import dynascope
@@ -58,9 +58,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist, and the wheel that was built from the sdist."""
     out = tmp_path_factory.mktemp("dist")
     copy = copy_project(root, tmp_path_factory.mktemp("repository"))
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    printed_by("-m", "build", "--no-isolation", "--outdir", out, copy)
     return out
 
 
@@ -104,8 +102,7 @@ def clean_python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = place / "bin" / "python"
     (wheel,) = built.glob("*.whl")
     target = next((place / "lib").glob("python3*")) / "site-packages"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
-    subprocess.run(pip, check=True)
+    printed_by("-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", target, wheel)
     # a plain path line: the .pth files in there, the editable installation's among them, are not read
     (target / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return python
