@@ -331,7 +331,9 @@ class BreakTable:
         is_false = first.type == "Assertion failed on symbolic shapes"
         error = dynamo_texts.FALSE if is_false else next((p.error for p in text.parts if p.error), "")
         branches = lines.statement_at(at.file, at.line, "item") is not None  # captured, the branch itself breaks
-        ways = ("break", "raise") if branches or first.type == "Data-dependent branching" else ()
+        is_caught = lines.statement_at(at.file, at.line, "try") is not None  # perhaps, if it raises
+        decides = ("break", "other") if is_caught else ("break", "raise", "other")
+        ways = decides if branches or first.type == "Data-dependent branching" else ()
         broken = Break(
             **structs.asdict(at) | {"source": source}, id=f"b{len(self.breaks)}", stack=entries,
             gb_ids=[p.gb_id for p in text.parts if p.gb_id], urls=[p.url for p in text.parts if p.url],

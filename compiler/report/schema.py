@@ -238,8 +238,8 @@ class Break(StackEntry, kw_only=True):
     text: str = ""
     #: the expression that depends on data, if that is the reason for the break; None: another reason, or unknown
     undecided: Undecided | None = None
-    #: what data decides there: to leave a loop, by its condition, or by `break` or `return` in an `if` ("break"), or to raise
-    #: ("raise"); "": neither, or unknown
+    #: what data decides there: to leave a loop, by its condition, or by `break` or `return` in an `if` ("break"); to raise
+    #: ("raise"); or something else than which value a name gets or is returned ("other"); "": that, or unknown
     leaves: str = ""
 
 

@@ -128,8 +128,9 @@ class _Parsed:
     #: `try` statements as ("try", first line, first line of the body, last line), outer ones first; for each error that one
     #: catches also (name of the error, first line, first line of the body, last line of the body)
     #: what a condition decides, as (kind, first line, first and last line of the condition): "break", a `while` or an `if` of
-    #: which a side ends with `break` or, in a loop, with `return`; "raise", an `if` of which one ends with `raise`; "item", an
-    #: `if` or `while` that depends on `x.item()`; and ("lambda", first line, first line, last line) of code that runs elsewhere
+    #: which a side ends with `break` or, in a loop, with `return`; "raise", an `assert`, or an `if` of which one ends with
+    #: `raise`; "item", one that depends on `x.item()`; "other", one that does something else than `_chooses`; and ("lambda",
+    #: first line, first line, last line) of code that runs elsewhere
     statements: list[tuple[str, int, int, int]]
 
 
@@ -168,15 +169,22 @@ def _parse(lines: list[str]) -> _Parsed:
             found.statements.append(("lambda", n.lineno, n.lineno, end))
         if isinstance(n, (ast.For, ast.While)):
             in_loops.update(own_statements(n.body))
-        if isinstance(n, (ast.If, ast.While)):
-            ends = [ast.Break()] if isinstance(n, ast.While) else [block[-1] for block in blocks(n)]
+        if isinstance(n, (ast.If, ast.While, ast.Assert)):
+            ends = [ast.Break()] if isinstance(n, ast.While) else [block[-1] for block in blocks(n)] or [ast.Raise()]
             leaves = (ast.Break, ast.Return) if n in in_loops else ast.Break
             ways = ["break"] * any(isinstance(end, leaves) for end in ends)
             ways += ["raise"] * any(isinstance(end, ast.Raise) for end in ends) + ["item"] * _reads_item(n.test)
+            ways += ["other"] * (not all(_chooses(one) for block in blocks(n) for one in block))
             found.statements.extend((way, n.lineno, n.test.lineno, n.test.end_lineno or n.lineno) for way in ways)
         if end > n.lineno:
             found.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return found
+
+
+def _chooses(statement: ast.stmt) -> bool:
+    """Whether all that a statement does is to give names values or to return one: `torch.where` or `torch.cond` may do so."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return isinstance(statement, ast.Return) or all(isinstance(target, ast.Name) for target in targets)
 
 
 def _reads_item(node: ast.AST) -> bool:

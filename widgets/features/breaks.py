@@ -154,7 +154,7 @@ def advice(report: Report, b: Break) -> list[str]:
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and raised_at(report, b)
     in_trace = ran and b.type.endswith("when making fake tensor call")
-    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "" or b.source.startswith("assert "))
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
