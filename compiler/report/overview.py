@@ -205,8 +205,8 @@ class Cause:
     of_inputs: bool = False
     #: the calls that compiled again because of this: file and line of the outermost function, what was guarded, and the number
     calls: set[tuple[str, int, str, int]] = field(default_factory=set)
-    #: whether a function that compiled again because of this has reached the recompile limit
-    at_limit: bool = False
+    #: how often functions that have reached the recompile limit compiled again because of this
+    at_limit: int = 0
 
     @property
     def in_each_call(self) -> bool:
@@ -264,7 +264,7 @@ def causes(report: ReportData) -> list[Cause]:
         first, *others = sorted(guards, key=lambda g: (g not in told, g.kind == "global state", -values[_kind(g)]))
         cause = groups.setdefault(("guard", _kind(first)), Cause(kind="recompile", guard=_kind(first)))
         cause.frames[recompile.frame] = [first, *others]
-        cause.at_limit = cause.at_limit or code.get(recompile.frame) in limited
+        cause.at_limit += code.get(recompile.frame) in limited
         if recompile.call is not None and (called := outermost.get(recompile.frame)):
             cause.calls.add((called.file, called.line, first.source or "", recompile.call))
     return sorted(groups.values(), key=_rank)
@@ -319,11 +319,11 @@ def setting_in(hints: Iterable[str]) -> str | None:
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, bool, int, float, int, int]:
     # what makes whole frames run eagerly costs more than others if its cost is unknown
     seconds = math.inf if cause.seconds is None and cause.skipped else cause.seconds or 0.0
     return (
         cause.asked_for or cause.by_design, not (cause.in_each_call or cause.at_limit), cause.kind == "recompile",
-        cause.of_inputs or (cause.first_call and not cause.skipped), cause.by_design, -seconds,
+        cause.of_inputs or (cause.first_call and not cause.skipped), cause.by_design, -cause.at_limit, -seconds,
         -(cause.split + cause.skipped), -len(cause.frames),
     )  # fmt: skip

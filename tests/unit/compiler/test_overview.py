@@ -168,6 +168,12 @@ def test_what_only_the_first_call_has_and_what_was_refused() -> None:
     found = causes(ReportData(breaks=[first, scalars("b0", 1)], recompiles=[refused]))
     expected = [(["b0"], False, "capture_scalar_outputs"), (["b1"], True, None)]
     assert [(c.breaks, c.first_call, c.setting) for c in found] == expected
+    # at the limit, what has filled it counts
+    kinds = {"f0": "size", "f1": "value", "f2": "value", "g0": "size", "g1": "size"}
+    frames = [Frame(id=id, compile_id="0/1", name=id, code_name=id[0], file="m.py", line=1) for id in kinds]
+    again = [Recompile(frame=id, of="x", failed_guards=[FailedGuard(kind=kind)]) for id, kind in kinds.items()]
+    report = ReportData(frames=frames, recompiles=[*again, replace(again[0], refused_by="recompile_limit")])
+    assert [c.guard for c in causes(report)] == ["value", "size"]
     first.hits[0].outcome = "skipped"  # it runs eagerly from then on
     assert [c.breaks for c in causes(ReportData(breaks=[first, scalars("b0", 1)]))] == [["b1"], ["b0"]]
 
