@@ -175,6 +175,7 @@ def advice(report: Report, b: Break) -> list[str]:
         (is_unknown, "The name is not there when the compiled code is called: if it should be, define or import it before."),
         (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
         (fails, f"The {what.replace('call', 'line')} raised an error outside of graphs: {correct}"),
+        ("no fake impl registered" in b.error, "Say which shape and type the operator returns, with its `register_fake`."),
         (in_trace, f"The {what} raised an error when it was traced: {correct}"),
         (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
             "a mask of what is done."),

@@ -137,6 +137,7 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
         ({"reason": "This operator doesn't work unless it is captured completely", "hints": ["Pad it."]}, "Pad it."),
         ({"fullgraph": True, "error": "KeyError: 'k'", "hints": ["Pad it."]}, "Pad it."),
         ({"outcome": "skipped", "allowed": True}, "Nothing to do"),
+        ({"outcome": "skipped", "error": "There was no fake impl registered for <CustomOpDef(f)>."}, "Say which shape"),
     ],
 )
 def test_advice_on_an_error_names_a_flag_only_if_it_is_known(flags: dict[str, Any], first: str) -> None:
