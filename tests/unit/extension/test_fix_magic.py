@@ -260,7 +260,7 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
     text = " ".join(str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)).split())
     assert "no fix was tried note: Repeating 3 calls after the run, each by itself, gives 0 recompiles, not 2: no" in text
-    shell('exec("def g(x): return x if x.sum() > 0 else -x")')
+    shell('exec(compile("def g(x): return x if x.sum() > 0 else -x", "<made>", "exec"))')  # Python 3.13 knows a "<string>"
     unread = "No change was tried: its source cannot be read"
     assert unread in str(shell.report("%%compile --fix --backend eager -f g", "y = g(torch.ones(2))"))
     shell("def h(x):", "    torch._dynamo.graph_break()", "    return x + 1")
