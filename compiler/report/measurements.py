@@ -24,8 +24,10 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 CostMethod = Literal["gap", "device idle", "eager frame", "unknown"]
 #: where half of the calls differ by more than this factor, their times are rough
 UNEVEN = 1.5
+#: in the reasons of refused changes, the break for which they were tried: these say nothing of what a setting does to others
+THE_BREAK = "the graph break"
 #: why a change is refused whose break is still there, and how the label of a graph begins that only a repeated call compiled
-STAYS, MEANWHILE = "the graph break stays", "compiled while measuring"
+STAYS, MEANWHILE = f"{THE_BREAK} stays", "compiled while measuring"
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower; "faster":
 #: after a number of calls that rough times do not tell; "unclear": the times vary by more than they differ

@@ -13,7 +13,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, label, listed, plural
-from dynascope.compiler.report.measurements import STAYS
+from dynascope.compiler.report.measurements import THE_BREAK
 from dynascope.compiler.report.overview import eager_in_torch, is_asked_for, is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
@@ -247,9 +247,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     stays = f"`{setting} = True` was tried, and not seen to remove the graph break{_first_place(report, ids)}{unseen}"
     if chosen is not None:
         return (True, f"tried: {chosen.verdict}") if chosen in fixes else (False, stays)
-    # a setting is in force for all; but that another break stays says nothing of this one
+    # a setting is in force for all; but that another break stays or moves says nothing of this one
     every = considered(report, [b.id for b in report.breaks], setting)
-    others = [fix for fix in every if not fix.reason.startswith(STAYS)]
+    others = [fix for fix in every if THE_BREAK not in fix.reason]
     tried = [fix for fix in fixes if fix.verdict != "untried"] or others
     # of several settings, what was refused may be another one beside it
     if is_refused(tried := [fix for fix in tried if len(fix.settings) == 1]):

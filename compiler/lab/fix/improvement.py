@@ -11,7 +11,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import line_origins
 from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.report import Break, Frame, Recompile, Report, first_line, label, plural
-from dynascope.compiler.report.measurements import STAYS
+from dynascope.compiler.report.measurements import STAYS, THE_BREAK
 
 #: a place in the original text: (file, line, column)
 Place = tuple[str, int, "int | None"]
@@ -57,12 +57,12 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
         return STAYS
     new = [(place, other) for place, other in places if (*place, other.type) not in known]
     if here := [other for place, other in new if place[:2] == own[:2]]:
-        return f"another graph break at its line: {_words(here[0])}"
+        return f"{THE_BREAK} makes way for another one at its line: {_words(here[0])}"
     if changed := [other for (_, line, _), other in new if line < 0]:
-        return f"a new graph break in the changed lines: {_words(changed[0])}"
+        return f"{THE_BREAK} makes way for another one in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}
     if moved := [other for place, other in new if place[:2] in calls]:
-        return f"a graph break at the call instead: {_words(moved[0])}"
+        return f"{THE_BREAK} makes way for another one at the call: {_words(moved[0])}"
     skipped = eager_frames(after) - eager_frames(before)
     if skipped > 0 and skipped >= len(before.breaks) - len(after.breaks):
         return f"{plural(skipped, 'more frame')} skipped"
@@ -194,10 +194,12 @@ def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in found))
 
 
-def why_recompiles_stay(after: Report, before: Report, recompile: Recompile) -> str | None:
-    """Why a change for a recompile does no better; None if it does."""
+def why_recompiles_stay(after: Report, before: Report, plan: Plan, earlier: Plan, recompile: Recompile) -> str | None:
+    """Why a change for a recompile does no better; None if it does.  `earlier`: the plan without the change."""
     if failed := failure(after, before):
         return failed
+    if len(after.breaks) > len(before.breaks) and (new := appeared(after, plan, before, earlier)):
+        return f"a graph break appears at {new}"
     if after.summary.recompiles >= before.summary.recompiles:
         return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):

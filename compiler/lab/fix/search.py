@@ -37,7 +37,7 @@ from dynascope.compiler.lab.objects import CACHE, Reachable
 from dynascope.compiler.lab.recorded_call import RecordedCall, Say
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Counts, Fix, Recompile, Report, error_words, listed, plural
-from dynascope.compiler.report.measurements import STAYS
+from dynascope.compiler.report.measurements import STAYS, THE_BREAK
 from dynascope.compiler.source.code import compiled_name, user_name
 from dynascope.compiler.source.code_swap import found_once
 
@@ -160,7 +160,7 @@ def _why_worse(problem: Break | Recompile | None, after: Report, plan: Plan, ste
     if isinstance(problem, Break):
         return improvement.why_no_better(after, step.report, plan, step.plan, problem)
     if isinstance(problem, Recompile):
-        return improvement.why_recompiles_stay(after, step.report, problem)
+        return improvement.why_recompiles_stay(after, step.report, plan, step.plan, problem)
     return improvement.failure(after, step.report) or None
 
 
@@ -452,7 +452,7 @@ class Search:
         step, worse = self._steps[best], dropped[0]
         new = improvement.appeared(worse.report, worse.plan, step.report, step.plan)
         elsewhere = self._why_worse_elsewhere(worse.tried, worse.lost) if worse.lost is not None else ""
-        moves = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break" * (not elsewhere)
+        moves = f"it only moves {THE_BREAK} to {new}" if new else "it only uncovers another graph break" * (not elsewhere)
         what = ", and ".join(filter(None, [elsewhere, moves]))
         sure = " that holds without a condition" if self._has_conditional and not self._allows_conditions else ""
         found = f"no fix{sure} was found" + " in time" * (not self.found.is_complete)

@@ -81,7 +81,8 @@ class TrialResult:
         """What equal calls in a row, or later calls of the run, compile, and did not before, as a clause; None: nothing.
 
         That they compiled nothing before is not told: perhaps the earlier calls of the trial have reached the recompile limit.
-        That is no excuse for the change: at the limit, what it has moved into the function runs eagerly, too.
+        That is no excuse for the change: at the limit, what it has moved into the function runs eagerly, too.  So it is where
+        the function is compiled in place of another one, which has become a part of it.
         """
         # torch's wrapper of a decorated `forward` has the module's name; where it breaks, `forward` is compiled by itself
         wrappers = {name for f in self.report.frames if in_torch(f.file) for name in (f.name, f.code_name)}
@@ -93,7 +94,7 @@ class TrialResult:
             if more - known:
                 counts = (Counter(names).items() for names in (now, was))
                 named, others = (listed([f + f" ({n} times over all calls)" * (n > 1) for f, n in of], 3) for of in counts)
-                return f"{who} {named}" + f"; without it, {others}" * bool(was)
+                return f"{who} {named}" + f"; without it, only {others}" * bool(was)
         return None
 
 

@@ -248,4 +248,4 @@ def test_a_setting_with_which_calls_fail_do_other_things_or_always_compile_is_no
         assert (trial.breaks is None) == harm.startswith("it ends in an error: ")
     twice = TrialResult(Report(), compiled_again=["f", "f"])
     found = twice.compiles_more_than(replace(twice, compiled_again=["f"]))
-    assert str(found).endswith("compiles f (2 times over all calls); without it, f")
+    assert str(found).endswith("compiles f (2 times over all calls); without it, only f")

@@ -114,8 +114,8 @@ def test_a_setting_that_holds_for_another_break_is_not_advised() -> None:
     assert advice(Report(fixes=[untried]), b)[0].endswith("(the compiler's hint, not tried)")
     refused = [replace(other, verdict="refused"), replace(untried, break_=b.id)]
     assert "was tried at In[3]:4 and refused" in advice(Report(breaks=[b, replace(b, id="b9")], fixes=refused), b)[0]
-    refused[0].reason = "the graph break stays"  # b9 does
-    assert "the compiler's hint, not tried" in advice(Report(breaks=[b, replace(b, id="b9")], fixes=refused), b)[0]
+    for refused[0].reason in ("the graph break stays", "the graph break makes way for another one"):  # b9 does
+        assert "the compiler's hint, not tried" in advice(Report(breaks=[b, replace(b, id="b9")], fixes=refused), b)[0]
 
 
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
