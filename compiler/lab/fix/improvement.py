@@ -198,12 +198,11 @@ def why_recompiles_stay(after: Report, before: Report, plan: Plan, earlier: Plan
     """Why a change for a recompile does no better; None if it does.  `earlier`: the plan without the change."""
     if failed := failure(after, before):
         return failed
-    if len(after.breaks) > len(before.breaks) and (new := appeared(after, plan, before, earlier)):
-        return f"a graph break appears at {new}"
-    if after.summary.recompiles >= before.summary.recompiles:
-        return "there are not fewer recompiles"
-    if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
-        return "more of the program runs eagerly"
+    is_worse = len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before)
+    if is_worse or after.summary.recompiles >= before.summary.recompiles:
+        if new := appeared(after, plan, before, earlier):
+            return f"a graph break appears at {new}"
+        return "more of the program runs eagerly" if is_worse else "there are not fewer recompiles"
     if before.frame(recompile.frame).status in ("skipped", "failed") and eager_frames(after) == eager_frames(before):
         return "the function runs eagerly then, too"
     return None
