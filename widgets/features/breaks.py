@@ -156,6 +156,7 @@ def advice(report: Report, b: Break) -> list[str]:
     in_trace = ran and b.type.endswith("when making fake tensor call")
     untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
+    untrue += ["Note: Python `or`/`and`"] * (re.search(r"\b(?:or|and)\b", b.source) is None)
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
     untrue += ["Ensure your nn.Module instance"] * is_made
     # for other values; not what `requires_grad_()` is for; with it, `backward()` outside of compiled code may fail

@@ -26,9 +26,9 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
 
 
 def test_advice_for_another_statement_is_left_out() -> None:
-    """A loop cannot be made branchless, nor a choice; only what returns something can keep something from being returned."""
-    returns = "If Dynamo is attempting to trace a return statement"
-    hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", returns, "Use it."]
+    """A loop cannot be made branchless; only what returns something can keep something from being returned."""
+    others = ["If Dynamo is attempting to trace a return statement", "Note: Python `or`/`and` between"]
+    hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", *others, "Use it."]
     sources = {"    while x.sum() > 0:": "break", "    if x.sum() > 0:": "", "    if x.sum() > 0: return x": "raise",
                "    if x.sum() > 0: print(x)": "other"}  # fmt: skip
     breaks = [Break(id="b0", file="f.py", line=3, source=source, hints=hints, leaves=way) for source, way in sources.items()]
