@@ -163,8 +163,9 @@ def _complete(tried: InputResult, report: Report) -> None:
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     run, seen, measured = tried.run, tried.seen, tried.measured
     considered = [f for f in seen.frames if f.status != "cached" and f.compile_id in ids]  # wrappers, too: they may recompile
-    again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
+    # one that a limit refused compiles nothing; `seen` lacks the earlier versions, whose guards these are
+    again = [r for r in report.recompiles if r.frame in run.frames and r.refused_by is None]
     run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
     run.failed_guards = [guard for r in again for guard in r.failed_guards]
     if measured is not None and measured.failed is None:

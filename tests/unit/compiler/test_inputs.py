@@ -37,6 +37,7 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
     assert [r.frames for r in report.inputs] == [[], ["f1"], [], ["f2"], ["f3"]]
     assert [guard_words(g) for g in report.inputs[1].failed_guards] == ["x had another size in dimension 0: 2 before, 4 now"]
     assert report.inputs[4].failed_guards[0].kind == "dtype"
+    assert [r.failed_guards for r in report.inputs if r.recompiles] == [r.failed_guards for r in report.recompiles]
     several = given((torch.ones(2, 3), 5), (torch.ones(2, 7, 4), 2.5)).inputs[1]
     both = "x had another number of dimensions: 2 before, 3 now; scale was 1 when it was compiled, and is 2.5 now; "
     assert input_words(several).startswith(f"compiled again 1 time: {both}")
