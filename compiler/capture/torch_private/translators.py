@@ -137,9 +137,12 @@ def without_traceback(make: Any) -> Any:
 
 
 def _source_name(source: Any) -> str:
-    """The name of a source, as guards write it."""
-    name = source.name  # a method in torch 2.9, later a property
-    return str(name() if callable(name) else name)
+    """The name of a source, as guards write it; "" for what no guard can be on, such as a dictionary that the code has made."""
+    try:
+        name = source.name  # a method in torch 2.9, later a property
+        return str(name() if callable(name) else name)
+    except NotImplementedError:
+        return ""
 
 
 def stack_sources(translator: Any) -> list[str]:

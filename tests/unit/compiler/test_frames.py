@@ -177,3 +177,8 @@ def test_what_garbage_collection_calls_is_no_frame() -> None:
     assert [f.id for f in report.frames] == [f"f{n}" for n in range(len(report.frames))]
     assert "remove" not in {f.name for f in report.frames}
     assert {"function", "__setitem__"} <= {f.name for f in report.frames}
+
+
+def test_a_dictionary_that_the_code_has_made_has_no_source_at_a_break() -> None:
+    saved = explain(lambda x, m: (m.state_dict(), x.sum().item()), backend="eager")(torch.ones(3), torch.nn.Linear(3, 3))
+    assert set(saved.hooks.values()) == {True}
