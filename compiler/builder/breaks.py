@@ -332,15 +332,15 @@ class BreakTable:
         error = dynamo_texts.FALSE if is_false else next((p.error for p in text.parts if p.error), "")
         branches = lines.statement_at(at.file, at.line, "item") is not None  # captured, the branch itself breaks
         is_caught = lines.statement_at(at.file, at.line, "try") is not None  # perhaps, if it raises
-        decides = ("break", "other") if is_caught else ("break", "raise", "other")
-        ways = decides if branches or first.type == "Data-dependent branching" else ()
+        kinds = ("break", "other") if is_caught else ("break", "raise", "other")
+        is_decided = branches or first.type == "Data-dependent branching"
         broken = Break(
             **structs.asdict(at) | {"source": source}, id=f"b{len(self.breaks)}", stack=entries,
             gb_ids=[p.gb_id for p in text.parts if p.gb_id], urls=[p.url for p in text.parts if p.url],
             type=first.type, reason=first.reason, explanation=first.explanation, error=error,
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
             text=text.text, undecided=dynamo_texts.undecided_in(text.text),
-            leaves=next((way for way in ways if lines.statement_at(at.file, at.line, way)), ""),
+            decides=next((kind for kind in kinds if is_decided and lines.statement_at(at.file, at.line, kind)), ""),
         )  # fmt: skip
         here = {(at.file, at.line, at.column, at.end_line, at.end_column)} if at.column is not None else ()
         met = next((b for b in self.breaks if (b.file, b.line, b.column, b.end_line, b.end_column) in here

@@ -240,7 +240,7 @@ class Break(StackEntry, kw_only=True):
     undecided: Undecided | None = None
     #: what data decides there: to leave a loop, by its condition, or by `break` or `return` in an `if` ("break"); to raise
     #: ("raise"); or something else than which value a name gets or is returned ("other"); "": that, or unknown
-    leaves: str = ""
+    decides: str = ""
 
 
 class Recompile(Part, kw_only=True):

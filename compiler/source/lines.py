@@ -129,8 +129,8 @@ class _Parsed:
     #: catches also (name of the error, first line, first line of the body, last line of the body)
     #: what a condition decides, as (kind, first line, first and last line of the condition): "break", a `while` or an `if` of
     #: which a side ends with `break` or, in a loop, with `return`; "raise", an `assert`, or an `if` of which one ends with
-    #: `raise`; "item", one that depends on `x.item()`; "other", one that does something else than `_chooses`; and ("lambda",
-    #: first line, first line, last line) of code that runs elsewhere
+    #: `raise`; "item", one that depends on `x.item()`; "other", an `assert`, or one that does something else than `_chooses`;
+    #: and ("lambda", first line, first line, last line) of code that runs elsewhere
     statements: list[tuple[str, int, int, int]]
 
 
@@ -174,7 +174,7 @@ def _parse(lines: list[str]) -> _Parsed:
             leaves = (ast.Break, ast.Return) if n in in_loops else ast.Break
             ways = ["break"] * any(isinstance(end, leaves) for end in ends)
             ways += ["raise"] * any(isinstance(end, ast.Raise) for end in ends) + ["item"] * _reads_item(n.test)
-            ways += ["other"] * (not all(_chooses(one) for block in blocks(n) for one in block))
+            ways += ["other"] * (isinstance(n, ast.Assert) or not all(_chooses(one) for block in blocks(n) for one in block))
             found.statements.extend((way, n.lineno, n.test.lineno, n.test.end_lineno or n.lineno) for way in ways)
         if end > n.lineno:
             found.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end

@@ -154,7 +154,7 @@ def advice(report: Report, b: Break) -> list[str]:
     caller, owner = own_caller(b) if b.error else None, package(b.file)
     fails = ran and raised_at(report, b)
     in_trace = ran and b.type.endswith("when making fake tensor call")
-    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.leaves != "")
+    untrue = ["For the common pattern `if", "Use `torch.cond`"] * (b.decides != "")
     untrue += ["If Dynamo is attempting to trace a return statement"] * ("return" not in b.source) + [_MAY_FAIL] * ran
     untrue += ["Note: Python `or`/`and`"] * (re.search(r"\b(?:or|and)\b", b.source) is None)
     is_made = b.type == "Uninitialized nn.Module" and "__init__(" in b.source  # and not in a module that lacks that line
@@ -174,11 +174,11 @@ def advice(report: Report, b: Break) -> list[str]:
     known = (
         (is_false, "If it is meant to hold, change what is passed, or the assertion."),
         (is_unknown, "The name is not there when the compiled code is called: if it should be, define or import it before."),
-        (b.leaves == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
+        (b.decides == "raise", "Check it outside of the compiled code, or use `torch._assert_async` (it raises RuntimeError)."),
         (fails, f"The {what.replace('call', 'line')} raised an error outside of graphs: {correct}"),
         ("no fake impl registered" in b.error, "Say which shape and type the operator returns, with its `register_fake`."),
         (in_trace, f"The {what} raised an error when it was traced: {correct}"),
-        (b.leaves == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
+        (b.decides == "break", "Compile what the loop calls, and leave the loop outside; or, for a fixed number of turns, keep "
             "a mask of what is done."),
         ("does not know how to trace the builtin" in b.explanation, "Call it outside of the compiled code."),
         (is_made, "Make the module outside of the compiled code, which may call it."),

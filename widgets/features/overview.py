@@ -216,7 +216,7 @@ class CauseWords:
             return "torch's own breaks, for training", step
         if cause.type in _TYPES and not b.error:
             title, usual = _TYPES[cause.type]
-            return title, step if any(one.leaves for one in self.breaks) else usual
+            return title, step if any(one.decides for one in self.breaks) else usual
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(b.type),))[0]
         title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
         return compiler_text(title, 200), shorten(step, 200)

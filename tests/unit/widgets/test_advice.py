@@ -31,7 +31,7 @@ def test_advice_for_another_statement_is_left_out() -> None:
     hints = ["For the common pattern `if tensor_cond`", "Use `torch.cond`", *others, "Use it."]
     sources = {"    while x.sum() > 0:": "break", "    if x.sum() > 0:": "", "    if x.sum() > 0: return x": "raise",
                "    if x.sum() > 0: print(x)": "other"}  # fmt: skip
-    breaks = [Break(id="b0", file="f.py", line=3, source=source, hints=hints, leaves=way) for source, way in sources.items()]
+    breaks = [Break(id="b0", file="f.py", line=3, source=source, hints=hints, decides=way) for source, way in sources.items()]
     every = [["Co", "Us"], ["Fo", "Us", "Us"], ["Ch", "If", "Us"], ["Us"]]
     assert [[words[:2] for words in advice(Report(), b)] for b in breaks] == every
 
